@@ -85,7 +85,11 @@ struct Explanation {
 struct OpenOptions {
   std::filesystem::path folder;               // created 0700 when absent (writable)
   std::optional<std::filesystem::path> base;  // a folder that another Store wrote; opened immutable
-  bool read_only = false;  // serve `folder` itself, no lock, no writes: writes are errors of Code::denied
+  bool read_only = false;                     // serve `folder` itself, no writes: writes are errors of Code::denied
+  // The database's size limit; 0: none. A write past it is an error of Code::io, and works again once there is room.
+  std::int64_t max_bytes = 0;
+  // statfs f_type of a folder; empty: ask the system. Tests put a folder on NFS with it.
+  std::function<Result<std::int64_t>(const std::filesystem::path&)> filesystem_type;
 };
 
 class Store {
@@ -121,10 +125,11 @@ class Store {
   // `template_digest_of`).
   Result<Explanation> explain(const Context& context, const Problem& problem, const std::string& problem_key,
                               const std::function<std::string(const std::string& template_name)>& template_digest_of);
-  Result<Counts> counts();
+  Result<Counts> counts();  // the base included; what both hold counts once
+
+  struct Impl;  // only the cache's own sources see into it
 
  private:
-  struct Impl;
   explicit Store(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
   friend class BundleAccess;
