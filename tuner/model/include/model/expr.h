@@ -96,6 +96,7 @@ class Expr {
 struct Rule {
   Expr expr;           // non-zero means it holds
   std::string reason;  // e.g. "k must be a multiple of 8 for 16-byte loads"
+  bool operator==(const Rule&) const = default;
 };
 Result<std::vector<Rule>> rules_from_json(const Json* array,
                                           const std::string& path);  // [{ "if": expr, "reason": text }]; nullptr = none

@@ -2,9 +2,13 @@
 // them.
 //
 // Symbols in expressions, by stage:
-//   constraints, derived: parameters, earlier derived values, device symbols (DeviceSpec::symbols()), dtype_bytes,
-//                         has_<tensor>. No dimensions: whether a variant exists does not depend on the problem's size.
-//   validity, grid, scalars, workspace, tensor maps, cost: the above plus dimensions and ld_<tensor>.
+//   derived, constraints, block, cluster, dynamic_smem_bytes, box, tile, granularity, deterministic: parameters,
+//   derived
+//       values (in any order, without a cycle), device symbols (DeviceSpec::symbols()), dtype_bytes, has_<tensor>. No
+//       dimensions: what a variant is does not depend on the problem's size.
+//   validity, grid, scalars, workspace, the dims and strides of tensor maps: the above plus dimensions and ld_<tensor>.
+//   cost: the above plus bytes_<tensor>.
+// A name outside its stage is an error of parse_manifest, which names the field.
 #pragma once
 
 #include <filesystem>
@@ -68,7 +72,7 @@ struct Manifest {
   std::vector<DType> dtypes;                                   // empty: all the op's
   std::map<std::string, std::vector<std::string>> attributes;  // supported values; an absent attribute: all
   std::vector<Param> params;
-  std::vector<Derived> derived;
+  std::vector<Derived> derived;  // each after those it names
   std::vector<Rule> constraints;
   std::vector<Rule> validity;
   std::vector<ArgumentSpec> arguments;
@@ -106,13 +110,13 @@ Status check_variant(const Manifest& manifest, const OpSpec& op, const Variant& 
 // Everything needed to compile and launch a variant for a family of problems (dtype, attributes), sizes left free.
 struct KernelSpec {
   Variant variant;
-  std::vector<std::string> defines;  // "-DBM=128", sorted; also -DDTYPE_BF16=1, -DOUT…, -D<ATTRIBUTE>_<VALUE>=1 (upper
-                                     // case), -DHAS_<TENSOR>=0|1
+  std::vector<std::string> defines;  // "-DBM=128", sorted, unique: parameters and defined derived values in upper case,
+                                     // -DDTYPE_BF16=1, -D<ATTRIBUTE>_<VALUE>=1, -DHAS_<TENSOR>=0|1
   Recipe recipe;
   std::int64_t threads = 0;
 };
 // Errors as check_variant, and expressions that fail or box dims/cluster that are not constant. Does not check validity
-// for the size.
+// for the size. The map of an absent tensor becomes a null tensor argument.
 Result<KernelSpec> instantiate(const Manifest& manifest, const OpSpec& op, const Variant& variant,
                                const Problem& problem, const DeviceSpec& device);
 
@@ -121,8 +125,9 @@ Result<Symbols> variant_symbols(const Manifest& manifest, const OpSpec& op, cons
                                 const Problem& problem, const DeviceSpec& device);
 
 // Sizes that verification must also pass: for each tile, one below, one above, two tiles plus one, and all ones;
-// rounded up to the granularity, kept only where valid, each within 2^22 elements a tensor. Dims without a tile get
-// small odd sizes.
+// rounded to the granularity away from the tile's border, kept only where valid, each within 2^22 elements a tensor.
+// Dims without a tile get small odd sizes, or the problem's own where a variant is valid for no others. The last one
+// has padded strides in every rank-2 tensor, unless no padding is valid. At most six, never the problem itself.
 Result<std::vector<Problem>> edge_problems(const Manifest& manifest, const OpSpec& op, const KernelSpec& kernel,
                                            const Problem& problem, const DeviceSpec& device);
 
