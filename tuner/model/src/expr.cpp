@@ -38,23 +38,48 @@ Slot apply_binary(Op op, const Slot& left, const Slot& right) {
   const std::int64_t a = left.value, b = right.value;
   std::int64_t out = 0;
   switch (op) {
-    case Op::add: return __builtin_add_overflow(a, b, &out) ? faulty(Fault::overflow) : Slot{out, Fault::none, nullptr};
-    case Op::sub: return __builtin_sub_overflow(a, b, &out) ? faulty(Fault::overflow) : Slot{out, Fault::none, nullptr};
-    case Op::mul: return __builtin_mul_overflow(a, b, &out) ? faulty(Fault::overflow) : Slot{out, Fault::none, nullptr};
+    case Op::add:
+      return __builtin_add_overflow(a, b, &out) ? faulty(Fault::overflow) : Slot{out, Fault::none, nullptr};
+    case Op::sub:
+      return __builtin_sub_overflow(a, b, &out) ? faulty(Fault::overflow) : Slot{out, Fault::none, nullptr};
+    case Op::mul:
+      return __builtin_mul_overflow(a, b, &out) ? faulty(Fault::overflow) : Slot{out, Fault::none, nullptr};
     case Op::div:
     case Op::mod:
-    case Op::ceildiv: return divide(a, b, op);
-    case Op::eq: out = a == b; break;
-    case Op::ne: out = a != b; break;
-    case Op::lt: out = a < b; break;
-    case Op::le: out = a <= b; break;
-    case Op::gt: out = a > b; break;
-    case Op::ge: out = a >= b; break;
-    case Op::and_: out = a && b; break;
-    case Op::or_: out = a || b; break;
-    case Op::min: out = std::min(a, b); break;
-    case Op::max: out = std::max(a, b); break;
-    default: break;
+    case Op::ceildiv:
+      return divide(a, b, op);
+    case Op::eq:
+      out = a == b;
+      break;
+    case Op::ne:
+      out = a != b;
+      break;
+    case Op::lt:
+      out = a < b;
+      break;
+    case Op::le:
+      out = a <= b;
+      break;
+    case Op::gt:
+      out = a > b;
+      break;
+    case Op::ge:
+      out = a >= b;
+      break;
+    case Op::and_:
+      out = a && b;
+      break;
+    case Op::or_:
+      out = a || b;
+      break;
+    case Op::min:
+      out = std::min(a, b);
+      break;
+    case Op::max:
+      out = std::max(a, b);
+      break;
+    default:
+      break;
   }
   return {out, Fault::none, nullptr};
 }
@@ -93,7 +118,8 @@ void Symbols::merge(const Symbols& other) {
 
 bool ExprOps::is_name(std::string_view text) {
   if (text.empty() || text.size() > 64 || !((text[0] >= 'a' && text[0] <= 'z') || text[0] == '_')) return false;
-  return std::all_of(text.begin(), text.end(), [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; });
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; });
 }
 
 Status ExprOps::check(const std::vector<Token>& tokens) {
@@ -124,11 +150,16 @@ Result<std::int64_t> Expr::eval(const Symbols& symbols) const {
   for (const auto& token : tokens_) {
     switch (ExprOps::arity(token.op)) {
       case 0:
-        if (token.op == Op::constant) stack[top++] = {token.value, Fault::none, nullptr};
-        else if (const auto* value = symbols.find(token.name)) stack[top++] = {*value, Fault::none, nullptr};
-        else stack[top++] = {0, Fault::unknown, &token.name};
+        if (token.op == Op::constant)
+          stack[top++] = {token.value, Fault::none, nullptr};
+        else if (const auto* value = symbols.find(token.name))
+          stack[top++] = {*value, Fault::none, nullptr};
+        else
+          stack[top++] = {0, Fault::unknown, &token.name};
         break;
-      case 1: stack[top - 1] = apply_unary(token.op, stack[top - 1]); break;
+      case 1:
+        stack[top - 1] = apply_unary(token.op, stack[top - 1]);
+        break;
       case 2:
         stack[top - 2] = apply_binary(token.op, stack[top - 2], stack[top - 1]);
         --top;
@@ -147,7 +178,8 @@ Result<std::int64_t> Expr::eval(const Symbols& symbols) const {
     error.value().message = "Unknown name " + *result.name + " in " + text();
     return error;
   }
-  auto error = bad_input("expression", text(), result.fault == Fault::overflow ? "a value within 64 bits" : "a divisor other than zero");
+  auto error = bad_input("expression", text(),
+                         result.fault == Fault::overflow ? "a value within 64 bits" : "a divisor other than zero");
   error.value().message = result.fault == Fault::overflow ? "Overflow" : "Division by zero";
   return error;
 }

@@ -22,10 +22,11 @@ struct ExprOps {
     int precedence;  // of binary operators; 0 for functions and prefix operators
   };
   static constexpr std::array<Word, 19> kWords{{
-      {Op::or_, "||", 2, 1},     {Op::and_, "&&", 2, 2},       {Op::eq, "==", 2, 3},    {Op::ne, "!=", 2, 3},  {Op::lt, "<", 2, 4},
-      {Op::le, "<=", 2, 4},      {Op::gt, ">", 2, 4},          {Op::ge, ">=", 2, 4},    {Op::add, "+", 2, 5},  {Op::sub, "-", 2, 5},
-      {Op::mul, "*", 2, 6},      {Op::div, "/", 2, 6},         {Op::mod, "%", 2, 6},    {Op::not_, "!", 1, 0}, {Op::neg, "neg", 1, 0},
-      {Op::ceildiv, "ceildiv", 2, 0}, {Op::min, "min", 2, 0}, {Op::max, "max", 2, 0}, {Op::select, "select", 3, 0},
+      {Op::or_, "||", 2, 1},  {Op::and_, "&&", 2, 2}, {Op::eq, "==", 2, 3},         {Op::ne, "!=", 2, 3},
+      {Op::lt, "<", 2, 4},    {Op::le, "<=", 2, 4},   {Op::gt, ">", 2, 4},          {Op::ge, ">=", 2, 4},
+      {Op::add, "+", 2, 5},   {Op::sub, "-", 2, 5},   {Op::mul, "*", 2, 6},         {Op::div, "/", 2, 6},
+      {Op::mod, "%", 2, 6},   {Op::not_, "!", 1, 0},  {Op::neg, "neg", 1, 0},       {Op::ceildiv, "ceildiv", 2, 0},
+      {Op::min, "min", 2, 0}, {Op::max, "max", 2, 0}, {Op::select, "select", 3, 0},
   }};
   static const Word* find(Op op) {
     for (const auto& word : kWords)

@@ -25,7 +25,8 @@ class ExprParser {
   static constexpr int kMaxNesting = 60;
 
   Unexpected fail_at(const std::string& expected) const {
-    auto error = bad_input("expression", std::string(text_.substr(0, 200)), expected + " at position " + std::to_string(at_ + 1));
+    auto error = bad_input("expression", std::string(text_.substr(0, 200)),
+                           expected + " at position " + std::to_string(at_ + 1));
     error.value().message = "Cannot read the expression";
     return error;
   }
@@ -46,7 +47,9 @@ class ExprParser {
     skip_space();
     const ExprOps::Word* best = nullptr;
     for (const auto& word : ExprOps::kWords)
-      if (word.precedence > 0 && text_.substr(at_, word.text.size()) == word.text && (!best || word.text.size() > best->text.size())) best = &word;
+      if (word.precedence > 0 && text_.substr(at_, word.text.size()) == word.text &&
+          (!best || word.text.size() > best->text.size()))
+        best = &word;
     return best && best->precedence >= least ? best : nullptr;
   }
 
@@ -106,14 +109,17 @@ class ExprParser {
     const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), value);
     if (error != std::errc()) return fail_at("a number below 2^63");
     at_ += static_cast<std::size_t>(end - begin);
-    if (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_' || text_[at_] == '.'))
+    if (at_ < text_.size() &&
+        (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_' || text_[at_] == '.'))
       return fail_at("an integer");
     return push(Op::constant, value);
   }
 
   Status name() {
     const std::size_t begin = at_;
-    while (at_ < text_.size() && (std::islower(static_cast<unsigned char>(text_[at_])) || std::isdigit(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_')) ++at_;
+    while (at_ < text_.size() && (std::islower(static_cast<unsigned char>(text_[at_])) ||
+                                  std::isdigit(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_'))
+      ++at_;
     const std::string_view word = text_.substr(begin, at_ - begin);
     skip_space();
     const bool call = at_ < text_.size() && text_[at_] == '(';
@@ -131,10 +137,12 @@ class ExprParser {
     }
     ++at_;
     for (int i = 0; i < function->arity; ++i) {
-      if (i > 0 && !take(",")) return fail_at("',' (" + std::string(word) + " takes " + std::to_string(function->arity) + " values)");
+      if (i > 0 && !take(","))
+        return fail_at("',' (" + std::string(word) + " takes " + std::to_string(function->arity) + " values)");
       TRY(binary(1));
     }
-    if (!take(")")) return fail_at("')' (" + std::string(word) + " takes " + std::to_string(function->arity) + " values)");
+    if (!take(")"))
+      return fail_at("')' (" + std::string(word) + " takes " + std::to_string(function->arity) + " values)");
     return push(function->op);
   }
 
@@ -147,8 +155,11 @@ class ExprParser {
 Result<Expr> Expr::parse(std::string_view text) { return ExprParser(text).run(); }
 
 Result<Expr> Expr::from_manifest(const Json& value, const std::string& path) {
-  if (value.is_number_integer() && (!value.is_number_unsigned() || value.get<std::uint64_t>() <= INT64_MAX)) return Expr(value.get<std::int64_t>());
-  if (!value.is_string()) return bad_input(path, value.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 80), "an integer or an expression in a string");
+  if (value.is_number_integer() && (!value.is_number_unsigned() || value.get<std::uint64_t>() <= INT64_MAX))
+    return Expr(value.get<std::int64_t>());
+  if (!value.is_string())
+    return bad_input(path, value.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 80),
+                     "an integer or an expression in a string");
   auto parsed = parse(value.get<std::string>());
   if (!parsed) {
     Error error = parsed.error();

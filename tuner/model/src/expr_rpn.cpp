@@ -12,7 +12,8 @@ Result<Expr> Expr::from_rpn(const Json& array) {
     return value.is_number_integer() && (!value.is_number_unsigned() || value.get<std::uint64_t>() <= INT64_MAX);
   };
   if (is_integer(array)) return Expr(array.get<std::int64_t>());
-  if (!array.is_array() || array.empty() || array.size() > kMaxTokens) return bad(array.is_array() ? Json("a list") : array, "1 to 256 RPN tokens");
+  if (!array.is_array() || array.empty() || array.size() > kMaxTokens)
+    return bad(array.is_array() ? Json("a list") : array, "1 to 256 RPN tokens");
   std::vector<Token> tokens;
   tokens.reserve(array.size());
   for (const auto& item : array) {
@@ -20,9 +21,12 @@ Result<Expr> Expr::from_rpn(const Json& array) {
       tokens.push_back({Op::constant, item.get<std::int64_t>(), {}});
     } else if (item.is_string()) {
       const auto& word = item.get_ref<const std::string&>();
-      if (const auto* known = ExprOps::find(word)) tokens.push_back({known->op, 0, {}});
-      else if (ExprOps::is_name(word)) tokens.push_back({Op::name, 0, word});
-      else return bad(item, "an operator word or a name of [a-z0-9_]");
+      if (const auto* known = ExprOps::find(word))
+        tokens.push_back({known->op, 0, {}});
+      else if (ExprOps::is_name(word))
+        tokens.push_back({Op::name, 0, word});
+      else
+        return bad(item, "an operator word or a name of [a-z0-9_]");
     } else {
       return bad(item, "an integer or a word");
     }
@@ -34,9 +38,12 @@ Result<Expr> Expr::from_rpn(const Json& array) {
 Json Expr::rpn() const {
   Json out = Json::array();
   for (const auto& token : tokens_) {
-    if (token.op == Op::constant) out.push_back(token.value);
-    else if (token.op == Op::name) out.push_back(token.name);
-    else out.push_back(std::string(ExprOps::find(token.op)->text));
+    if (token.op == Op::constant)
+      out.push_back(token.value);
+    else if (token.op == Op::name)
+      out.push_back(token.name);
+    else
+      out.push_back(std::string(ExprOps::find(token.op)->text));
   }
   return out;
 }
@@ -51,7 +58,8 @@ std::string Expr::text() const {
   std::vector<Part> stack;
   for (const auto& token : tokens_) {
     if (token.op == Op::constant) {
-      stack.push_back(token.value == INT64_MIN ? Part{"(0-9223372036854775807-1)", kTight} : Part{std::to_string(token.value), token.value < 0 ? 0 : kTight});
+      stack.push_back(token.value == INT64_MIN ? Part{"(0-9223372036854775807-1)", kTight}
+                                               : Part{std::to_string(token.value), token.value < 0 ? 0 : kTight});
       continue;
     }
     if (token.op == Op::name) {
@@ -66,7 +74,9 @@ std::string Expr::text() const {
     };
     Part part;
     if (word->precedence > 0) {
-      part = {wrapped(first, word->precedence) + " " + std::string(word->text) + " " + wrapped(first + 1, word->precedence + 1), word->precedence};
+      part = {wrapped(first, word->precedence) + " " + std::string(word->text) + " " +
+                  wrapped(first + 1, word->precedence + 1),
+              word->precedence};
     } else if (word->arity == 1) {
       part = {(token.op == Op::neg ? "-" : "!") + wrapped(first, kTight), 8};
     } else {
@@ -83,7 +93,8 @@ std::string Expr::text() const {
 Result<std::vector<Rule>> rules_from_json(const Json* array, const std::string& path) {
   std::vector<Rule> rules;
   if (array == nullptr) return rules;
-  if (!array->is_array()) return bad_input(path, array->dump().substr(0, 80), "a list of { \"if\": expression, \"reason\": text }");
+  if (!array->is_array())
+    return bad_input(path, array->dump().substr(0, 80), "a list of { \"if\": expression, \"reason\": text }");
   for (std::size_t i = 0; i < array->size(); ++i) {
     const std::string where = path + "[" + std::to_string(i) + "]";
     JsonReader reader((*array)[i], where);

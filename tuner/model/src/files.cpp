@@ -80,11 +80,14 @@ Result<Json> read_json_file(const fs::path& file, std::int64_t limit_bytes) {
   int depth = 0;
   bool quoted = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    if (quoted && text[i] == '\\') ++i;
-    else if (text[i] == '"') quoted = !quoted;
+    if (quoted && text[i] == '\\')
+      ++i;
+    else if (text[i] == '"')
+      quoted = !quoted;
     else if (!quoted && (text[i] == '{' || text[i] == '[') && ++depth > 64)
       return bad_input("file", file.string(), "JSON nested at most 64 deep");
-    else if (!quoted && (text[i] == '}' || text[i] == ']')) --depth;
+    else if (!quoted && (text[i] == '}' || text[i] == ']'))
+      --depth;
   }
   try {
     return Json::parse(text);

@@ -50,7 +50,8 @@ Result<std::string> JsonReader::string_or(const std::string& key, std::string fa
 
 Result<std::int64_t> JsonReader::integer(const std::string& key) {
   TRY_ASSIGN(const Json* value, get(key, "an integer"));
-  const bool fits = value->is_number_integer() && (!value->is_number_unsigned() || value->get<std::uint64_t>() <= INT64_MAX);
+  const bool fits =
+      value->is_number_integer() && (!value->is_number_unsigned() || value->get<std::uint64_t>() <= INT64_MAX);
   if (!fits) return bad_input(path_ + "." + key, shown(*value), "an integer");
   return value->get<std::int64_t>();
 }
@@ -84,7 +85,8 @@ Result<std::vector<std::string>> JsonReader::strings_or(const std::string& key, 
   TRY_ASSIGN(const Json* value, array(key));
   std::vector<std::string> out;
   for (std::size_t i = 0; i < value->size(); ++i) {
-    if (!(*value)[i].is_string()) return bad_input(path_ + "." + key + "[" + std::to_string(i) + "]", shown((*value)[i]), "a string");
+    if (!(*value)[i].is_string())
+      return bad_input(path_ + "." + key + "[" + std::to_string(i) + "]", shown((*value)[i]), "a string");
     out.push_back((*value)[i].get<std::string>());
   }
   return out;

@@ -1,0 +1,152 @@
+#include "model/device.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+
+namespace tunerd {
+
+Symbols DeviceSpec::symbols() const {
+  return {{"sm_count", sm_count},
+          {"cc", cc},
+          {"smem_per_block_bytes", smem_per_block_bytes},
+          {"smem_per_sm_bytes", smem_per_sm_bytes},
+          {"registers_per_sm", registers_per_sm},
+          {"threads_per_sm", threads_per_sm},
+          {"l2_bytes", l2_bytes}};
+}
+
+Result<int> arch_cc(const std::string& arch) {
+  int cc = 0;
+  const char* begin = arch.data() + 3;
+  const char* end = arch.data() + arch.size();
+  const bool prefixed = arch.size() >= 5 && arch.compare(0, 3, "sm_") == 0;
+  if (prefixed) {
+    const auto [rest, error] = std::from_chars(begin, end, cc);
+    const bool suffix = rest == end || (rest + 1 == end && (*rest == 'a' || *rest == 'f'));
+    if (error == std::errc() && suffix && cc >= 50 && cc <= 200) return cc;
+  }
+  return bad_input("arch", arch, "an architecture such as sm_80, sm_89, sm_90a, sm_100a, sm_120a");
+}
+
+std::string full_arch(const std::string& arch) {
+  return arch == "sm_90" || arch == "sm_100" || arch == "sm_103" || arch == "sm_120" || arch == "sm_121" ? arch + "a"
+                                                                                                         : arch;
+}
+
+Result<DeviceSpec> parse_device(const Json& document, const std::string& where) {
+  JsonReader reader(document, where);
+  DeviceSpec device;
+  TRY_ASSIGN(device.name, reader.string("name"));
+  TRY_ASSIGN(device.arch, reader.string("arch"));
+  auto cc = arch_cc(device.arch);
+  if (!cc) return bad_input(where + ".arch", device.arch, cc.error().expected);
+  device.cc = *cc;
+  TRY_ASSIGN(device.product_names, reader.strings_or("product_names", {}));
+  TRY_ASSIGN(device.sm_count, reader.integer("sm_count"));
+  TRY_ASSIGN(device.l2_bytes, reader.integer("l2_bytes"));
+  TRY_ASSIGN(device.smem_per_block_bytes, reader.integer("smem_per_block_bytes"));
+  TRY_ASSIGN(device.smem_per_sm_bytes, reader.integer("smem_per_sm_bytes"));
+  TRY_ASSIGN(device.registers_per_sm, reader.integer_or("registers_per_sm", device.registers_per_sm));
+  TRY_ASSIGN(device.threads_per_sm, reader.integer_or("threads_per_sm", device.threads_per_sm));
+  TRY_ASSIGN(device.memory_bytes_per_s, reader.number("memory_bytes_per_s"));
+  TRY_ASSIGN(device.boost_clock_hz, reader.number("boost_clock_hz"));
+  TRY_ASSIGN(device.source, reader.string("source"));
+  for (const auto& [field, value] : {std::pair{"sm_count", device.sm_count},
+                                     {"l2_bytes", device.l2_bytes},
+                                     {"smem_per_block_bytes", device.smem_per_block_bytes},
+                                     {"smem_per_sm_bytes", device.smem_per_sm_bytes},
+                                     {"threads_per_sm", device.threads_per_sm}})
+    if (value < 1) return bad_input(where + "." + field, std::to_string(value), "a positive integer");
+  if (!(device.memory_bytes_per_s > 0))
+    return bad_input(where + ".memory_bytes_per_s", std::to_string(device.memory_bytes_per_s), "a positive rate");
+  TRY_ASSIGN(const Json* peaks, reader.object("peak_flops"));
+  for (const auto& [name, rate] : peaks->items()) {
+    const std::vector<std::string> units{"bf16", "fp16", "tf32", "fp32", "fp64", "fp8", "int8", "fp4"};
+    if (std::find(units.begin(), units.end(), name) == units.end())
+      return unknown_name(where + ".peak_flops", name, units);
+    if (!rate.is_number() || !(rate.get<double>() > 0))
+      return bad_input(where + ".peak_flops." + name, rate.dump().substr(0, 40), "a positive rate");
+    device.peak_flops[name] = rate.get<double>();
+  }
+  TRY(reader.finish());
+  return device;
+}
+
+Json to_json(const DeviceSpec& device) {
+  return {{"name", device.name},
+          {"arch", device.arch},
+          {"product_names", device.product_names},
+          {"sm_count", device.sm_count},
+          {"l2_bytes", device.l2_bytes},
+          {"smem_per_block_bytes", device.smem_per_block_bytes},
+          {"smem_per_sm_bytes", device.smem_per_sm_bytes},
+          {"registers_per_sm", device.registers_per_sm},
+          {"threads_per_sm", device.threads_per_sm},
+          {"memory_bytes_per_s", device.memory_bytes_per_s},
+          {"boost_clock_hz", device.boost_clock_hz},
+          {"peak_flops", device.peak_flops},
+          {"source", device.source}};
+}
+
+Result<std::vector<DeviceSpec>> load_devices(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::vector<DeviceSpec> devices;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    if (entry.path().extension() != ".json") continue;
+    TRY_ASSIGN(const Json document, read_json_file(entry.path()));
+    TRY_ASSIGN(auto device, parse_device(document, entry.path().filename().string()));
+    devices.push_back(std::move(device));
+  }
+  if (error || devices.empty()) return bad_input("devices", folder.string(), "a folder of device files (*.json)");
+  std::sort(devices.begin(), devices.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  return devices;
+}
+
+Result<DeviceSpec> find_device(const std::vector<DeviceSpec>& devices, const std::string& name) {
+  std::vector<std::string> names;
+  for (const auto& device : devices) {
+    if (device.name == name) return device;
+    names.push_back(device.name);
+  }
+  return unknown_name("device", name, names);
+}
+
+Result<DeviceSpec> representative_device(const std::vector<DeviceSpec>& devices, const std::string& arch) {
+  static const std::vector<std::pair<std::string, std::string>> stand_ins{
+      {"sm_75", "t4"},        {"sm_80", "a100-sxm-80gb"}, {"sm_86", "a10"},       {"sm_89", "l40s"},
+      {"sm_90a", "h200-sxm"}, {"sm_100a", "b200"},        {"sm_120a", "rtx-5090"}};
+  const std::string full = full_arch(arch);
+  std::vector<std::string> archs;
+  for (const auto& [known, name] : stand_ins) {
+    if (known == full) return find_device(devices, name);
+    archs.push_back(known);
+  }
+  return unknown_name("arch", arch, archs);
+}
+
+std::string DeviceClass::key() const {
+  return kind + "/" + arch + "/" + std::to_string(sm_count) + "sm/" + std::to_string(memory_gb_per_s) +
+         "GBps/mig=" + mig + "/" + std::to_string(power_cap_w) + "W";
+}
+
+Json to_json(const DeviceClass& device_class) {
+  return {{"arch", device_class.arch},         {"kind", device_class.kind},
+          {"sm_count", device_class.sm_count}, {"memory_gb_per_s", device_class.memory_gb_per_s},
+          {"mig", device_class.mig},           {"power_cap_w", device_class.power_cap_w}};
+}
+
+Result<DeviceClass> device_class_from_json(const Json& json) {
+  JsonReader reader(json, "device_class");
+  DeviceClass out;
+  TRY_ASSIGN(out.arch, reader.string("arch"));
+  TRY_ASSIGN(out.kind, reader.string("kind"));
+  TRY_ASSIGN(out.sm_count, reader.integer("sm_count"));
+  TRY_ASSIGN(out.memory_gb_per_s, reader.integer("memory_gb_per_s"));
+  TRY_ASSIGN(out.mig, reader.string("mig"));
+  TRY_ASSIGN(out.power_cap_w, reader.integer("power_cap_w"));
+  TRY(reader.finish());
+  return out;
+}
+
+}  // namespace tunerd

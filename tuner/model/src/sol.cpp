@@ -1,0 +1,43 @@
+#include "model/sol.h"
+
+#include <algorithm>
+
+namespace tunerd {
+
+Result<Sol> speed_of_light(const OpSpec& op, const Problem& problem, const DeviceSpec& device) {
+  TRY_ASSIGN(const Symbols symbols, problem_symbols(op, problem));
+  Sol sol;
+  TRY_ASSIGN(sol.flops, op.flops.eval(symbols));
+  TRY_ASSIGN(sol.bytes, op.fused_bytes.eval(symbols));
+  const std::string unit = op.compute == "fp32" ? "fp32" : std::string(to_string(problem.dtype));
+  const auto peak = device.peak_flops.find(unit);
+  if (peak == device.peak_flops.end()) {
+    std::vector<std::string> known;
+    for (const auto& [name, rate] : device.peak_flops) known.push_back(name);
+    auto error = unknown_name("dtype", unit, known);
+    error.value().message = "Device " + device.name + " has no peak for " + unit;
+    return error;
+  }
+  sol.peak_flops_per_s = peak->second;
+  sol.memory_bytes_per_s = device.memory_bytes_per_s;
+  sol.t_compute_us = static_cast<double>(sol.flops) / sol.peak_flops_per_s * 1e6;
+  sol.t_memory_us = static_cast<double>(sol.bytes) / sol.memory_bytes_per_s * 1e6;
+  sol.t_sol_us = std::max(sol.t_compute_us, sol.t_memory_us);
+  sol.bound = sol.t_compute_us >= sol.t_memory_us ? "compute" : "memory";
+  sol.peaks_source = "datasheet: " + device.name;
+  return sol;
+}
+
+Json to_json(const Sol& sol) {
+  return {{"flops", sol.flops},
+          {"bytes", sol.bytes},
+          {"t_compute_us", sol.t_compute_us},
+          {"t_memory_us", sol.t_memory_us},
+          {"t_sol_us", sol.t_sol_us},
+          {"bound", sol.bound},
+          {"peak_flops_per_s", sol.peak_flops_per_s},
+          {"memory_bytes_per_s", sol.memory_bytes_per_s},
+          {"peaks_source", sol.peaks_source}};
+}
+
+}  // namespace tunerd
