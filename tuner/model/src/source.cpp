@@ -93,7 +93,8 @@ class ClosureLoader {
       }
       tried.append(tried.empty() ? "a file in " : " or ").append(root.string());
     }
-    return bad_input(where, include.name, tried);
+    return Unexpected(Error{
+        Code::not_found, where + ": there is no header \"" + include.name + "\"", where, include.name, tried, {}});
   }
 
   std::vector<fs::path> roots_;

@@ -17,28 +17,37 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
+// The message alone must do: it is what a list of variants shows.
+Unexpected refuse(std::string message, std::string field, std::string value, std::string expected) {
+  return Unexpected(
+      Error{Code::invalid_argument, std::move(message), std::move(field), std::move(value), std::move(expected), {}});
+}
+
+Unexpected not_served(const Manifest& manifest, const std::string& field, const std::string& value,
+                      const std::string& expected) {
+  return refuse(manifest.name + " does not serve " + field + "=" + value + ", only " + expected, field, value,
+                expected);
+}
+
 // Why the template cannot serve the problem at all, by the field at fault.
 Status check_support(const Manifest& manifest, const Problem& problem, const DeviceSpec& device) {
-  if (problem.op != manifest.op)
-    return bad_input("op", problem.op, manifest.op + ", which " + manifest.name + " serves");
+  if (problem.op != manifest.op) return not_served(manifest, "op", problem.op, manifest.op);
   if (!manifest.supports_arch(device.arch)) {
-    const std::string expected = manifest.archs.empty() ? "compute capability " + std::to_string(manifest.min_cc / 10) +
-                                                              "." + std::to_string(manifest.min_cc % 10) + " or newer"
-                                                        : joined(manifest.archs);
-    return bad_input("arch", device.arch, expected + " for " + manifest.name);
+    const std::string newest = "compute capability " + std::to_string(manifest.min_cc / 10) + "." +
+                               std::to_string(manifest.min_cc % 10) + " and newer";
+    return not_served(manifest, "arch", device.arch, manifest.archs.empty() ? newest : joined(manifest.archs));
   }
   if (manifest.supports(problem)) return {};
   for (const auto& [name, supported] : manifest.attributes) {
     const auto value = problem.attributes.find(name);
     const std::string text = value == problem.attributes.end() ? "(missing)" : value->second;
     if (std::find(supported.begin(), supported.end(), text) == supported.end()) {
-      return bad_input(name, text, "one of " + joined(supported) + " for " + manifest.name);
+      return not_served(manifest, name, text, joined(supported));
     }
   }
   std::vector<std::string> dtypes;
   for (DType dtype : manifest.dtypes) dtypes.emplace_back(to_string(dtype));
-  return bad_input("dtype", std::string(to_string(problem.dtype)),
-                   "one of " + joined(dtypes) + " for " + manifest.name);
+  return not_served(manifest, "dtype", std::string(to_string(problem.dtype)), joined(dtypes));
 }
 
 Unexpected in_field(const Manifest& manifest, const std::string& field, Error error) {
@@ -48,7 +57,8 @@ Unexpected in_field(const Manifest& manifest, const std::string& field, Error er
 }
 
 Unexpected over_limit(const std::string& field, std::int64_t value, const std::string& expected) {
-  return bad_input(field, std::to_string(value), expected);
+  const std::string text = std::to_string(value);
+  return refuse(field + " is " + text + ", expected " + expected, field, text, expected);
 }
 
 }  // namespace
@@ -135,7 +145,7 @@ Status VariantResolver::limits(const ResolvedVariant& variant) const {
   }
   if (cluster_blocks > kMaxClusterBlocks) return over_limit("launch.cluster", cluster_blocks, "at most 16 blocks");
   if (cluster_blocks > 1 && cc_ < 90) {
-    return over_limit("launch.cluster", cluster_blocks, "1 block: clusters need compute capability 9.0");
+    return over_limit("launch.cluster", cluster_blocks, "1: clusters need compute capability 9.0");
   }
   if (variant.dynamic_smem_bytes < 0 || variant.dynamic_smem_bytes > smem_per_block_bytes_) {
     return over_limit("launch.dynamic_smem_bytes", variant.dynamic_smem_bytes,

@@ -12,6 +12,7 @@ constexpr double kL2Sms = 132;
 constexpr double kReachableBandwidth = 0.9;
 constexpr double kDramLatencySeconds = 700e-9;
 constexpr double kBytesInFlightPerThread = 32;
+constexpr double kSmemInFlight = 0.75;  // of a multi-stage buffer: the stage being read is not being filled
 constexpr std::int64_t kReservedSmemBytes = 1024;
 constexpr std::int64_t kMaxBlocksPerSm = 32;
 constexpr double kUs = 1e6;
@@ -41,7 +42,7 @@ double blocks_per_sm(const ResolvedVariant& variant, const DeviceSpec& device) {
 double reach(const ResolvedVariant& variant, double resident_blocks, const DeviceSpec& device) {
   constexpr double kLeast = 0.01;
   const double per_block = std::max(static_cast<double>(variant.threads) * kBytesInFlightPerThread,
-                                    static_cast<double>(variant.dynamic_smem_bytes) / 2);
+                                    static_cast<double>(variant.dynamic_smem_bytes) * kSmemInFlight);
   const double needed = device.memory_bytes_per_s * kDramLatencySeconds;
   return needed > 0 ? std::clamp(resident_blocks * per_block / needed, kLeast, 1.0) : 1.0;
 }

@@ -2,12 +2,11 @@
 // them.
 //
 // Symbols in expressions, by stage:
-//   derived, constraints, block, cluster, dynamic_smem_bytes, box, tile, granularity, deterministic: parameters,
-//   derived
-//       values (in any order, without a cycle), device symbols (DeviceSpec::symbols()), dtype_bytes, has_<tensor>. No
-//       dimensions: what a variant is does not depend on the problem's size.
-//   validity, grid, scalars, workspace, the dims and strides of tensor maps: the above plus dimensions and ld_<tensor>.
-//   cost: the above plus bytes_<tensor>.
+//   variant: parameters, derived values, device symbols (DeviceSpec::symbols()), dtype_bytes, has_<tensor>. For derived
+//            (in any order, without a cycle), constraints, block, cluster, dynamic_smem_bytes, box, tile, granularity,
+//            deterministic: what a variant is does not depend on the problem's size.
+//   sized:   also dimensions and ld_<tensor>. For validity, grid, scalars, workspace, dims and strides of tensor maps.
+//   cost:    also bytes_<tensor>. For cost.
 // A name outside its stage is an error of parse_manifest, which names the field.
 #pragma once
 

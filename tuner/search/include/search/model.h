@@ -7,8 +7,8 @@
 //   compute        tiles on the fullest SM x tile_flops / (peak per SM x efficiency); tile_flops 0: the op's
 //   flops/tiles L2             tiles x tile_bytes / (5.5 TB/s scaled by SMs/132) DRAM           dram_bytes (0: the op's
 //   fused bytes) / (0.9 x bandwidth x reach). Reach is the share of the bandwidth
-//                  that the bytes in flight can keep busy over 700 ns: 32 a resident thread, or half of the block's
-//                  dynamic shared memory when that is more
+//                  that the bytes in flight can keep busy over 700 ns: 32 a resident thread, or three quarters of
+//                  the block's dynamic shared memory when that is more
 //   latency        waves x serial_steps x step_latency_ns
 //   launch floor   2 us
 #pragma once
