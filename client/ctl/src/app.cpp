@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 
 #include "ctl/command.h"
@@ -24,28 +25,37 @@ void collect_names(const CLI::App& app, std::vector<std::string>& names) {
   }
 }
 
-// CLI11 says what it did not expect; the nearest name that it would have is ours to add.
-std::string near_match(const CLI::App& app, int argc, char** argv) {
+bool known(const std::vector<std::string>& names, const std::string& word) {
+  return std::find(names.begin(), names.end(), word) != names.end();
+}
+
+// CLI11 says what it did not expect; which word that was, and the nearest that it would have, is ours to add.
+Error parse_error(const CLI::App& app, const CLI::ParseError& thrown, int argc, char** argv) {
   std::vector<std::string> commands, options;
   collect_names(app, options);
-  const auto subcommands = app.get_subcommands([](const CLI::App*) { return true; });
-  for (const CLI::App* command : subcommands) {
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     commands.push_back(command->get_name());
     collect_names(*command, options);
   }
-  const auto known = [](const std::vector<std::string>& names, const std::string& word) {
-    return std::find(names.begin(), names.end(), word) != names.end();
-  };
+  Error error{Code::invalid_argument, thrown.what(), {}, {}, {}, {}};
   const bool has_command = !app.get_subcommands().empty();
   for (int i = 1; i < argc; ++i) {
-    const std::string word = std::string(argv[i]).substr(0, std::string(argv[i]).find('='));
+    const std::string text = argv[i];
+    const std::string word = text.substr(0, text.find('='));
     if (word.rfind("--", 0) == 0) {
-      if (!known(options, word)) return nearest_match(word, options);
-    } else if (!has_command && !known(commands, word)) {
-      if (std::string near = nearest_match(word, commands); !near.empty()) return near;
+      if (!known(options, word)) {
+        error.field = "option";
+        error.value = word;
+        error.suggestion = nearest_match(word, options);
+        return error;
+      }
+      // These take the next word with them.
+      if (text == word && known({"--socket", "--templates", "--devices"}, word)) ++i;
+    } else if (!has_command && word.rfind('-', 0) != 0 && !known(commands, word)) {
+      return unknown_name("command", text, commands).value();
     }
   }
-  return {};
+  return error;
 }
 
 }  // namespace
@@ -79,7 +89,7 @@ int run_tunerctl(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     const bool json =
         std::any_of(argv + 1, argv + argc, [](const char* word) { return std::string_view(word) == "--json"; });
-    return report(Error{Code::invalid_argument, error.what(), {}, {}, {}, near_match(app, argc, argv)}, json);
+    return report(parse_error(app, error, argc, argv), json);
   }
   const Result<int> code = chosen();
   return code ? *code : report(code.error(), globals.json);
