@@ -1,0 +1,30 @@
+#include "device/convert.cuh"
+
+using namespace tunerd::device;
+
+// residual_out = x + residual, rounded to the element type; y = rmsnorm(residual_out) · weight, from the rounded sum.
+extern "C" __global__ void add_rmsnorm_reference(const element_t* x, const element_t* residual, const element_t* weight, double* y, double* y_err,
+                                                 double* residual_out, double* residual_out_err, long long rows, long long cols, long long ld_x,
+                                                 long long ld_residual, float eps) {
+  __shared__ double partial[256];
+  for (long long row = blockIdx.x; row < rows; row += gridDim.x) {
+    double sum = 0.0;
+    for (long long c = threadIdx.x; c < cols; c += blockDim.x) {
+      const double value = to_double(from_float<element_t>(to_float(x[row * ld_x + c]) + to_float(residual[row * ld_residual + c])));
+      residual_out[row * cols + c] = value;
+      residual_out_err[row * cols + c] = 0.0;
+      sum += value * value;
+    }
+    partial[threadIdx.x] = sum;
+    __syncthreads();
+    sum = 0.0;
+    for (int i = 0; i < (int)blockDim.x; ++i) sum += partial[i];
+    __syncthreads();
+    const double scale = 1.0 / sqrt(sum / (double)cols + (double)eps);
+    for (long long c = threadIdx.x; c < cols; c += blockDim.x) {
+      const double value = residual_out[row * cols + c] * scale * to_double(weight[c]);
+      y[row * cols + c] = value;
+      y_err[row * cols + c] = fabs(value) * (8.0 + 0.5 * sqrt((double)cols)) * 5.9604644775390625e-8;
+    }
+  }
+}

@@ -1,0 +1,31 @@
+#include "device/activation.cuh"
+#include "device/convert.cuh"
+#include "device/vector.cuh"
+
+using namespace tunerd::device;
+
+// Blocks tile columns by THREADS·VEC·UNROLL and stride over rows.
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+swiglu_flat(const element_t* x, element_t* y, long long rows, long long cols, long long ld_x, long long ld_y) {
+  constexpr long long kStep = (long long)THREADS * VEC, kTile = kStep * UNROLL;
+  const long long tiles = (cols + kTile - 1) / kTile;
+  for (long long job = blockIdx.x; job < rows * tiles; job += gridDim.x) {
+    const long long row = job / tiles, base = (job - row * tiles) * kTile + (long long)threadIdx.x * VEC;
+    const element_t* in = x + row * ld_x;
+    Vector<element_t, VEC> gate[UNROLL], up[UNROLL];
+#pragma unroll
+    for (int u = 0; u < UNROLL; ++u)
+      if (base + u * kStep < cols) {
+        gate[u] = load_vector<element_t, VEC>(in + base + u * kStep);
+        up[u] = load_vector<element_t, VEC>(in + cols + base + u * kStep);
+      }
+#pragma unroll
+    for (int u = 0; u < UNROLL; ++u)
+      if (base + u * kStep < cols) {
+        Vector<element_t, VEC> out;
+#pragma unroll
+        for (int v = 0; v < VEC; ++v) out.value[v] = from_float<element_t>(silu(to_float(gate[u].value[v])) * to_float(up[u].value[v]));
+        store_vector(y + row * ld_y + base + u * kStep, out);
+      }
+  }
+}
