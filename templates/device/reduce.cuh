@@ -12,19 +12,19 @@ struct Max {
   static __device__ float apply(float a, float b) { return fmaxf(a, b); }
 };
 
-// Every thread of the row gets the result. `scratch` holds TPR / 32 floats; it may be used again at once (the call synchronises
-// before it writes). All threads of the block must call together when TPR > 32.
-template <class Op, int TPR>
+// Every thread of the row gets the result. `scratch` holds kThreads / 32 floats; it may be used again at once (the call synchronises
+// before it writes). All threads of the block must call together when kThreads > 32.
+template <class Op, int kThreads>
 inline __device__ float reduce_row(float value, float* scratch) {
 #pragma unroll
-  for (int offset = (TPR < 32 ? TPR : 32) / 2; offset > 0; offset /= 2) value = Op::apply(value, __shfl_xor_sync(0xffffffffu, value, offset));
-  if constexpr (TPR > 32) {
+  for (int offset = (kThreads < 32 ? kThreads : 32) / 2; offset > 0; offset /= 2) value = Op::apply(value, __shfl_xor_sync(0xffffffffu, value, offset));
+  if constexpr (kThreads > 32) {
     __syncthreads();
     if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = value;
     __syncthreads();
     value = Op::identity();
 #pragma unroll
-    for (int warp = 0; warp < TPR / 32; ++warp) value = Op::apply(value, scratch[warp]);
+    for (int warp = 0; warp < kThreads / 32; ++warp) value = Op::apply(value, scratch[warp]);
   }
   return value;
 }
