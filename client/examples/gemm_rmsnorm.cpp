@@ -103,15 +103,15 @@ bool run_gemm(const Device& device, const tuner::Kernel& kernel, std::int64_t m,
   return report(kernel, check);
 }
 
-// y = x / sqrt(mean(x²) + eps) · w, row by row.
+// y = x / sqrt(mean(x²) + eps) · weight, row by row.
 bool run_rmsnorm(const Device& device, const tuner::Kernel& kernel, std::int64_t rows, std::int64_t cols) {
   constexpr double eps = 1e-5;
   const auto x = gaussian(static_cast<std::size_t>(rows * cols), 3);
-  const auto w = gaussian(static_cast<std::size_t>(cols), 4);
+  const auto weight = gaussian(static_cast<std::size_t>(cols), 4);
   const std::uint64_t y = device.put(std::vector<std::uint16_t>(static_cast<std::size_t>(rows * cols), 0xFFFF));
   tuner::LaunchOptions options;
   options.reals = {{"eps", eps}};
-  kernel.launch(device.stream(), {{"x", device.put(x)}, {"w", device.put(w)}, {"y", y}}, options);
+  kernel.launch(device.stream(), {{"x", device.put(x)}, {"weight", device.put(weight)}, {"y", y}}, options);
   const auto got = device.take<std::uint16_t>(y, static_cast<std::size_t>(rows * cols));
   Check check;
   for (std::int64_t i = 0; i < rows; ++i) {
@@ -121,7 +121,7 @@ bool run_rmsnorm(const Device& device, const tuner::Kernel& kernel, std::int64_t
       squares += from_bf16(x[row + j]) * from_bf16(x[row + j]);
     const double scale = 1 / std::sqrt(squares / static_cast<double>(cols) + eps);
     for (std::size_t j = 0; j < static_cast<std::size_t>(cols); ++j) {
-      const double want = from_bf16(x[row + j]) * scale * from_bf16(w[j]);
+      const double want = from_bf16(x[row + j]) * scale * from_bf16(weight[j]);
       check.add(from_bf16(got[row + j]), want, 16 * kEpsFp32 * std::abs(want));
     }
   }
