@@ -4,6 +4,8 @@
 #include <cctype>
 #include <charconv>
 
+#include "json_text.h"
+
 namespace tunerd {
 
 Symbols DeviceSpec::symbols() const {
@@ -24,7 +26,7 @@ Result<int> arch_cc(const std::string& arch) {
   if (prefixed) {
     const auto [rest, error] = std::from_chars(begin, end, cc);
     const bool suffix = rest == end || (rest + 1 == end && (*rest == 'a' || *rest == 'f'));
-    if (error == std::errc() && suffix && cc >= 50 && cc <= 200) return cc;
+    if (error == std::errc() && suffix && *begin != '0' && cc >= 50 && cc <= 200) return cc;
   }
   return bad_input("arch", arch, "an architecture such as sm_80, sm_89, sm_90a, sm_100a, sm_120a");
 }
@@ -33,6 +35,48 @@ std::string full_arch(const std::string& arch) {
   return arch == "sm_90" || arch == "sm_100" || arch == "sm_103" || arch == "sm_120" || arch == "sm_121" ? arch + "a"
                                                                                                          : arch;
 }
+
+namespace {
+
+Status parse_peaks(const Json& peaks, const std::string& path, DeviceSpec& device) {
+  static const std::vector<std::string> units{"bf16", "fp16", "tf32", "fp32",          "fp64",
+                                              "fp8",  "int8", "fp4",  "fp16_acc_fp16", "fp8_acc_fp16"};
+  for (const auto& [name, rate] : peaks.items()) {
+    if (name == "//") continue;
+    if (std::find(units.begin(), units.end(), name) == units.end()) return unknown_name(path, name, units);
+    // A slip of a power of ten or a rate in TFLOP/s would make every report wrong without a word.
+    if (!rate.is_number() || !(rate.get<double>() >= 1e10 && rate.get<double>() <= 1e18))
+      return bad_input(path + "." + name, shown(rate), "operations per second, from 1e10 to 1e18");
+    device.peak_flops[name] = rate.get<double>();
+  }
+  if (device.peak_flops.empty()) return bad_input(path, "{}", "at least one peak");
+  return {};
+}
+
+Status check_plausible(const DeviceSpec& device, const std::string& where) {
+  struct Bound {
+    const char* field;
+    double value, least, most;
+  };
+  const auto as_double = [](std::int64_t value) { return static_cast<double>(value); };
+  for (const Bound& bound : {Bound{"sm_count", as_double(device.sm_count), 1, 4096},
+                             {"l2_bytes", as_double(device.l2_bytes), 65536, 0x1p34},
+                             {"smem_per_block_bytes", as_double(device.smem_per_block_bytes), 16384, 0x1p24},
+                             {"smem_per_sm_bytes", as_double(device.smem_per_sm_bytes), 16384, 0x1p24},
+                             {"registers_per_sm", as_double(device.registers_per_sm), 1024, 0x1p24},
+                             {"threads_per_sm", as_double(device.threads_per_sm), 32, 65536},
+                             {"memory_bytes_per_s", device.memory_bytes_per_s, 1e9, 1e15},
+                             {"boost_clock_hz", device.boost_clock_hz, 1e8, 1e11}})
+    if (!(bound.value >= bound.least && bound.value <= bound.most))
+      return bad_input(where + "." + bound.field, Json(bound.value).dump(),
+                       "from " + Json(bound.least).dump() + " to " + Json(bound.most).dump());
+  if (device.smem_per_block_bytes > device.smem_per_sm_bytes)
+    return bad_input(where + ".smem_per_block_bytes", std::to_string(device.smem_per_block_bytes),
+                     "at most smem_per_sm_bytes, " + std::to_string(device.smem_per_sm_bytes));
+  return {};
+}
+
+}  // namespace
 
 Result<DeviceSpec> parse_device(const Json& document, const std::string& where) {
   JsonReader reader(document, where);
@@ -52,24 +96,10 @@ Result<DeviceSpec> parse_device(const Json& document, const std::string& where) 
   TRY_ASSIGN(device.memory_bytes_per_s, reader.number("memory_bytes_per_s"));
   TRY_ASSIGN(device.boost_clock_hz, reader.number("boost_clock_hz"));
   TRY_ASSIGN(device.source, reader.string("source"));
-  for (const auto& [field, value] : {std::pair{"sm_count", device.sm_count},
-                                     {"l2_bytes", device.l2_bytes},
-                                     {"smem_per_block_bytes", device.smem_per_block_bytes},
-                                     {"smem_per_sm_bytes", device.smem_per_sm_bytes},
-                                     {"threads_per_sm", device.threads_per_sm}})
-    if (value < 1) return bad_input(where + "." + field, std::to_string(value), "a positive integer");
-  if (!(device.memory_bytes_per_s > 0))
-    return bad_input(where + ".memory_bytes_per_s", std::to_string(device.memory_bytes_per_s), "a positive rate");
   TRY_ASSIGN(const Json* peaks, reader.object("peak_flops"));
-  for (const auto& [name, rate] : peaks->items()) {
-    const std::vector<std::string> units{"bf16", "fp16", "tf32", "fp32", "fp64", "fp8", "int8", "fp4"};
-    if (std::find(units.begin(), units.end(), name) == units.end())
-      return unknown_name(where + ".peak_flops", name, units);
-    if (!rate.is_number() || !(rate.get<double>() > 0))
-      return bad_input(where + ".peak_flops." + name, rate.dump().substr(0, 40), "a positive rate");
-    device.peak_flops[name] = rate.get<double>();
-  }
+  TRY(parse_peaks(*peaks, where + ".peak_flops", device));
   TRY(reader.finish());
+  TRY(check_plausible(device, where));
   return device;
 }
 
@@ -92,10 +122,14 @@ Json to_json(const DeviceSpec& device) {
 Result<std::vector<DeviceSpec>> load_devices(const std::filesystem::path& folder) {
   std::error_code error;
   std::vector<DeviceSpec> devices;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    if (entry.path().extension() != ".json") continue;
-    TRY_ASSIGN(const Json document, read_json_file(entry.path()));
-    TRY_ASSIGN(auto device, parse_device(document, entry.path().filename().string()));
+  // Not a range-for: its increment would throw.
+  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    if (at->path().extension() != ".json") continue;
+    TRY_ASSIGN(const Json document, read_json_file(at->path(), 1 << 20));
+    TRY_ASSIGN(auto device, parse_device(document, at->path().filename().string()));
+    for (const auto& other : devices)
+      if (other.name == device.name)
+        return bad_input(at->path().filename().string() + ".name", device.name, "a name no other device file has");
     devices.push_back(std::move(device));
   }
   if (error || devices.empty()) return bad_input("devices", folder.string(), "a folder of device files (*.json)");
@@ -122,6 +156,7 @@ Result<DeviceSpec> representative_device(const std::vector<DeviceSpec>& devices,
     if (known == full) return find_device(devices, name);
     archs.push_back(known);
   }
+  TRY(arch_cc(arch));
   return unknown_name("arch", arch, archs);
 }
 
@@ -146,6 +181,12 @@ Result<DeviceClass> device_class_from_json(const Json& json) {
   TRY_ASSIGN(out.mig, reader.string("mig"));
   TRY_ASSIGN(out.power_cap_w, reader.integer("power_cap_w"));
   TRY(reader.finish());
+  if (out.kind != "cuda" && out.kind != "offline" && out.kind != "replay")
+    return unknown_name("device_class.kind", out.kind, {"cuda", "offline", "replay"});
+  for (const auto& [field, value] : {std::pair{"sm_count", out.sm_count},
+                                     {"memory_gb_per_s", out.memory_gb_per_s},
+                                     {"power_cap_w", out.power_cap_w}})
+    if (value < 0) return bad_input(std::string("device_class.") + field, std::to_string(value), "at least 0");
   return out;
 }
 

@@ -2,12 +2,15 @@
 
 #include <openssl/evp.h>
 
+#include <stdexcept>
+
 namespace tunerd {
 
 std::string sha256_hex(std::string_view bytes) {
   unsigned char digest[EVP_MAX_MD_SIZE];
   unsigned int size = 0;
-  if (EVP_Digest(bytes.data(), bytes.size(), digest, &size, EVP_sha256(), nullptr) != 1) return {};
+  if (EVP_Digest(bytes.data(), bytes.size(), digest, &size, EVP_sha256(), nullptr) != 1)
+    throw std::runtime_error("libcrypto cannot compute SHA-256");  // an empty digest would make all contents equal
   static constexpr char kHex[] = "0123456789abcdef";
   std::string text;
   text.reserve(size * 2);

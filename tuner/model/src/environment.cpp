@@ -3,7 +3,7 @@
 namespace tunerd {
 
 const std::vector<std::string>& fixed_nvrtc_options() {
-  static const std::vector<std::string> options{"-std=c++17", "-default-device", "--ptxas-options=-v",
+  static const std::vector<std::string> options{"-std=c++20", "-default-device", "--ptxas-options=-v",
                                                 "--extra-device-vectorization"};
   return options;
 }

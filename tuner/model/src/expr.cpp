@@ -117,7 +117,8 @@ void Symbols::merge(const Symbols& other) {
 }
 
 bool ExprOps::is_name(std::string_view text) {
-  if (text.empty() || text.size() > 64 || !((text[0] >= 'a' && text[0] <= 'z') || text[0] == '_')) return false;
+  if (text.empty() || text.size() > kMaxNameBytes || !((text[0] >= 'a' && text[0] <= 'z') || text[0] == '_'))
+    return false;
   return std::all_of(text.begin(), text.end(),
                      [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; });
 }

@@ -11,6 +11,9 @@ namespace tunerd {
 inline constexpr std::size_t kMaxTokens = 256;
 inline constexpr std::size_t kMaxStack = 64;
 inline constexpr std::size_t kMaxTextBytes = 4096;
+inline constexpr std::size_t kMaxNameBytes = 64;
+// Parentheses, calls and prefix operators within one another: as many as 256 tokens can ask for.
+inline constexpr int kMaxNesting = 256;
 
 struct ExprOps {
   using Op = Expr::Op;
@@ -38,9 +41,20 @@ struct ExprOps {
       if (word.text == text) return &word;
     return nullptr;
   }
-  static int arity(Op op) {
-    const Word* word = find(op);
-    return word ? word->arity : 0;
+  // Values an operator takes; 0 for constants and names. Called for every token of every launch.
+  static constexpr int arity(Op op) {
+    switch (op) {
+      case Op::constant:
+      case Op::name:
+        return 0;
+      case Op::not_:
+      case Op::neg:
+        return 1;
+      case Op::select:
+        return 3;
+      default:
+        return 2;
+    }
   }
   static bool is_name(std::string_view text);
   // Token count, arity at every step, and stack depth; ok when exactly one value remains.

@@ -2,12 +2,13 @@
 #include <charconv>
 
 #include "expr_ops.h"
+#include "json_text.h"
 
 namespace tunerd {
 
 using Op = ExprOps::Op;
 
-// Precedence climbing over the text; recursion is bounded by kMaxNesting.
+// Precedence climbing over the text. Every cycle of the recursion passes unary(), which kMaxNesting bounds.
 class ExprParser {
  public:
   explicit ExprParser(std::string_view text) : text_(text) {}
@@ -22,14 +23,15 @@ class ExprParser {
   }
 
  private:
-  static constexpr int kMaxNesting = 60;
-
-  Unexpected fail_at(const std::string& expected) const {
-    auto error = bad_input("expression", std::string(text_.substr(0, 200)),
-                           expected + " at position " + std::to_string(at_ + 1));
+  Unexpected fail_at(const std::string& expected, std::string suggestion = {}) const {
+    auto error = bad_input("expression", legible(text_, 200), expected + " at position " + std::to_string(at_ + 1),
+                           std::move(suggestion));
     error.value().message = "Cannot read the expression";
     return error;
   }
+
+  static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+  static bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
 
   void skip_space() {
     while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_]))) ++at_;
@@ -60,22 +62,22 @@ class ExprParser {
   }
 
   Status binary(int least) {
-    if (++nesting_ > kMaxNesting) return fail_at("nesting of at most 60");
     TRY(unary());
     while (const auto* word = peek_binary(least)) {
       at_ += word->text.size();
       TRY(binary(word->precedence + 1));
       TRY(push(word->op));
     }
-    --nesting_;
     return {};
   }
 
   Status unary() {
-    if (++nesting_ > kMaxNesting) return fail_at("nesting of at most 60");
+    if (++nesting_ > kMaxNesting) return fail_at("nesting of at most 256");
     skip_space();
     Status status;
-    if (take("-")) {
+    if (at_ + 1 < text_.size() && text_[at_] == '-' && is_digit(text_[at_ + 1])) {
+      status = literal();  // with its sign, so that -2^63 can be written
+    } else if (take("-")) {
       TRY(unary());
       status = push(Op::neg);
     } else if (at_ + 1 < text_.size() && text_[at_] == '!' && text_[at_ + 1] != '=') {
@@ -98,8 +100,8 @@ class ExprParser {
       return {};
     }
     const char first = text_[at_];
-    if (std::isdigit(static_cast<unsigned char>(first))) return literal();
-    if (std::islower(static_cast<unsigned char>(first)) || first == '_') return name();
+    if (is_digit(first)) return literal();
+    if (is_lower(first) || first == '_') return name();
     return fail_at("a number, a name or '('");
   }
 
@@ -107,7 +109,7 @@ class ExprParser {
     std::int64_t value = 0;
     const char* begin = text_.data() + at_;
     const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), value);
-    if (error != std::errc()) return fail_at("a number below 2^63");
+    if (error != std::errc()) return fail_at("a number within 64 bits");
     at_ += static_cast<std::size_t>(end - begin);
     if (at_ < text_.size() &&
         (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_' || text_[at_] == '.'))
@@ -117,17 +119,20 @@ class ExprParser {
 
   Status name() {
     const std::size_t begin = at_;
-    while (at_ < text_.size() && (std::islower(static_cast<unsigned char>(text_[at_])) ||
-                                  std::isdigit(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_'))
-      ++at_;
+    while (at_ < text_.size() && (is_lower(text_[at_]) || is_digit(text_[at_]) || text_[at_] == '_')) ++at_;
     const std::string_view word = text_.substr(begin, at_ - begin);
+    if (word.size() > kMaxNameBytes) {
+      at_ = begin;
+      return fail_at("a name of at most 64 characters");
+    }
     skip_space();
     const bool call = at_ < text_.size() && text_[at_] == '(';
     const auto* function = ExprOps::find(word);
     if (function == nullptr || function->precedence != 0) {
       if (call) {
         at_ = begin;
-        return fail_at("one of the functions ceildiv, min, max, select, not '" + std::string(word) + "',");
+        return fail_at("one of the functions ceildiv, min, max, select, not '" + std::string(word) + "',",
+                       nearest_match(word, {"ceildiv", "min", "max", "select"}));
       }
       return push(Op::name, 0, std::string(word));
     }
@@ -155,11 +160,8 @@ class ExprParser {
 Result<Expr> Expr::parse(std::string_view text) { return ExprParser(text).run(); }
 
 Result<Expr> Expr::from_manifest(const Json& value, const std::string& path) {
-  if (value.is_number_integer() && (!value.is_number_unsigned() || value.get<std::uint64_t>() <= INT64_MAX))
-    return Expr(value.get<std::int64_t>());
-  if (!value.is_string())
-    return bad_input(path, value.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 80),
-                     "an integer or an expression in a string");
+  if (is_int64(value)) return Expr(value.get<std::int64_t>());
+  if (!value.is_string()) return bad_input(path, shown(value), "an integer or an expression in a string");
   auto parsed = parse(value.get<std::string>());
   if (!parsed) {
     Error error = parsed.error();

@@ -1,23 +1,25 @@
 #include "expr_ops.h"
+#include "json_text.h"
 
 namespace tunerd {
 
 using Op = ExprOps::Op;
 
+namespace {
+constexpr std::size_t kMaxRules = 256;
+}  // namespace
+
 Result<Expr> Expr::from_rpn(const Json& array) {
   const auto bad = [&](const Json& value, const char* expected) {
-    return bad_input("expression", value.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 80), expected);
+    return bad_input("expression", shown(value), expected);
   };
-  const auto is_integer = [](const Json& value) {
-    return value.is_number_integer() && (!value.is_number_unsigned() || value.get<std::uint64_t>() <= INT64_MAX);
-  };
-  if (is_integer(array)) return Expr(array.get<std::int64_t>());
+  if (is_int64(array)) return Expr(array.get<std::int64_t>());
   if (!array.is_array() || array.empty() || array.size() > kMaxTokens)
-    return bad(array.is_array() ? Json("a list") : array, "1 to 256 RPN tokens");
+    return bad(array.is_array() ? Json("a list of " + std::to_string(array.size())) : array, "1 to 256 RPN tokens");
   std::vector<Token> tokens;
   tokens.reserve(array.size());
   for (const auto& item : array) {
-    if (is_integer(item)) {
+    if (is_int64(item)) {
       tokens.push_back({Op::constant, item.get<std::int64_t>(), {}});
     } else if (item.is_string()) {
       const auto& word = item.get_ref<const std::string&>();
@@ -49,7 +51,7 @@ Json Expr::rpn() const {
 }
 
 std::string Expr::text() const {
-  // Every operator carries parentheses unless its operand binds tighter: enough to parse back to the same tokens.
+  // Every operand carries parentheses unless it binds tighter than its operator: it parses back to the same tokens.
   struct Part {
     std::string text;
     int precedence;
@@ -58,8 +60,7 @@ std::string Expr::text() const {
   std::vector<Part> stack;
   for (const auto& token : tokens_) {
     if (token.op == Op::constant) {
-      stack.push_back(token.value == INT64_MIN ? Part{"(0-9223372036854775807-1)", kTight}
-                                               : Part{std::to_string(token.value), token.value < 0 ? 0 : kTight});
+      stack.push_back({std::to_string(token.value), token.value < 0 ? 0 : kTight});
       continue;
     }
     if (token.op == Op::name) {
@@ -78,7 +79,9 @@ std::string Expr::text() const {
                   wrapped(first + 1, word->precedence + 1),
               word->precedence};
     } else if (word->arity == 1) {
-      part = {(token.op == Op::neg ? "-" : "!") + wrapped(first, kTight), 8};
+      // -(5) is an operator and a constant, -5 one constant.
+      const bool digits = stack[first].text[0] >= '0' && stack[first].text[0] <= '9';
+      part = {(token.op == Op::neg ? "-" : "!") + wrapped(first, digits ? kTight + 1 : 8), 8};
     } else {
       std::string text = std::string(word->text) + "(";
       for (std::size_t i = first; i < stack.size(); ++i) text += (i > first ? ", " : "") + stack[i].text;
@@ -93,8 +96,8 @@ std::string Expr::text() const {
 Result<std::vector<Rule>> rules_from_json(const Json* array, const std::string& path) {
   std::vector<Rule> rules;
   if (array == nullptr) return rules;
-  if (!array->is_array())
-    return bad_input(path, array->dump().substr(0, 80), "a list of { \"if\": expression, \"reason\": text }");
+  if (!array->is_array() || array->size() > kMaxRules)
+    return bad_input(path, shown(*array), "a list of at most 256 { \"if\": expression, \"reason\": text }");
   for (std::size_t i = 0; i < array->size(); ++i) {
     const std::string where = path + "[" + std::to_string(i) + "]";
     JsonReader reader((*array)[i], where);
@@ -116,7 +119,8 @@ Json rules_to_json(const std::vector<Rule>& rules) {
 }
 
 Result<std::vector<Rule>> rules_from_rpn(const Json& array) {
-  if (!array.is_array()) return bad_input("checks", array.dump().substr(0, 80), "a list");
+  if (!array.is_array() || array.size() > kMaxRules)
+    return bad_input("checks", shown(array), "a list of at most 256 checks");
   std::vector<Rule> rules;
   for (std::size_t i = 0; i < array.size(); ++i) {
     JsonReader reader(array[i], "checks[" + std::to_string(i) + "]");

@@ -1,18 +1,11 @@
 #include "model/json_reader.h"
 
 #include <algorithm>
+#include <cmath>
+
+#include "json_text.h"
 
 namespace tunerd {
-namespace {
-
-std::string shown(const Json& value) {
-  std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
-  if (text.size() > 80) text = text.substr(0, 77) + "...";
-  return text;
-}
-
-}  // namespace
-
 JsonReader::JsonReader(const Json& object, std::string path) : object_(object), path_(std::move(path)) {
   if (!object.is_object()) not_an_object_ = bad_input(path_, shown(object), "an object").value();
 }
@@ -32,6 +25,12 @@ Result<const Json*> JsonReader::get(const std::string& key, const char* expected
   if (value == nullptr) {
     auto error = bad_input(path_ + "." + key, "", expected);
     error.value().message = "Missing " + path_ + "." + key;
+    // A typo of a required key shows up here first, before finish() could name it.
+    std::string given;
+    for (const auto& [name, unused] : object_.items())
+      if (name != "//" && std::find(asked_.begin(), asked_.end(), name) == asked_.end())
+        given += (given.empty() ? "" : ", ") + name;
+    if (!given.empty()) error.value().message += ", given are " + legible(given, 200);
     return error;
   }
   return value;
@@ -50,9 +49,7 @@ Result<std::string> JsonReader::string_or(const std::string& key, std::string fa
 
 Result<std::int64_t> JsonReader::integer(const std::string& key) {
   TRY_ASSIGN(const Json* value, get(key, "an integer"));
-  const bool fits =
-      value->is_number_integer() && (!value->is_number_unsigned() || value->get<std::uint64_t>() <= INT64_MAX);
-  if (!fits) return bad_input(path_ + "." + key, shown(*value), "an integer");
+  if (!is_int64(*value)) return bad_input(path_ + "." + key, shown(*value), "an integer");
   return value->get<std::int64_t>();
 }
 
@@ -64,6 +61,8 @@ Result<std::int64_t> JsonReader::integer_or(const std::string& key, std::int64_t
 Result<double> JsonReader::number(const std::string& key) {
   TRY_ASSIGN(const Json* value, get(key, "a number"));
   if (!value->is_number()) return bad_input(path_ + "." + key, shown(*value), "a number");
+  // CBOR can carry what JSON text cannot.
+  if (!std::isfinite(value->get<double>())) return bad_input(path_ + "." + key, "infinity or NaN", "a finite number");
   return value->get<double>();
 }
 
@@ -112,7 +111,7 @@ Status JsonReader::finish() const {
     std::sort(known.begin(), known.end());
     known.erase(std::unique(known.begin(), known.end()), known.end());
     auto error = unknown_name(path_ + "." + key, key, known);
-    error.value().message = "Unknown field " + path_ + "." + key;
+    error.value().message = "Unknown field " + legible(path_ + "." + key);
     return error;
   }
   return {};

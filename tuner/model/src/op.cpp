@@ -4,6 +4,7 @@
 #include <set>
 
 #include "expr_ops.h"
+#include "json_text.h"
 
 namespace tunerd {
 namespace {
@@ -38,8 +39,16 @@ Result<AttributeSpec> parse_attribute(const std::string& name, const Json& json,
     TRY_ASSIGN(attribute.default_real, reader.number("default"));
   } else {
     TRY_ASSIGN(attribute.values, reader.strings_or("values", {}));
-    if (attribute.values.empty()) return bad_input(path + ".values", "[]", "at least one value");
-    for (const auto& value : attribute.values) TRY(require_name(path + ".values", value));
+    if (attribute.values.empty()) {
+      reader.any("default");
+      TRY(reader.finish());  // a misspelt "real" or "values" is the better explanation
+      return bad_input(path + ".values", "[]", "at least one value");
+    }
+    std::set<std::string> seen;
+    for (const auto& value : attribute.values) {
+      TRY(require_name(path + ".values", value));
+      if (!seen.insert(value).second) return bad_input(path + ".values", value, "each value once");
+    }
     TRY_ASSIGN(attribute.default_value, reader.string_or("default", attribute.values.front()));
     if (std::find(attribute.values.begin(), attribute.values.end(), attribute.default_value) == attribute.values.end())
       return unknown_name(path + ".default", attribute.default_value, attribute.values);
@@ -53,15 +62,17 @@ using When = std::map<std::string, std::vector<std::string>>;
 Result<When> parse_when(const Json* json, const std::string& path, const OpSpec& op) {
   When when;
   if (json == nullptr) return when;
-  if (!json->is_object()) return bad_input(path, json->dump().substr(0, 80), "an object of attribute: [values]");
+  if (!json->is_object()) return bad_input(path, shown(*json), "an object of attribute: [values]");
   std::vector<std::string> names;
   for (const auto& attribute : op.attributes)
     if (!attribute.real) names.push_back(attribute.name);
   JsonReader reader(*json, path);
   for (const auto& [name, unused] : json->items()) {
+    if (name == "//") continue;
     const auto* attribute = op.attribute(name);
     if (attribute == nullptr || attribute->real) return unknown_name(path, name, names);
     TRY_ASSIGN(auto values, reader.strings_or(name, {}));
+    if (values.empty()) return bad_input(path + "." + name, "[]", "at least one value");
     for (const auto& value : values)
       if (std::find(attribute->values.begin(), attribute->values.end(), value) == attribute->values.end())
         return unknown_name(path + "." + name, value, attribute->values);
@@ -85,8 +96,7 @@ Result<TensorSpec> parse_tensor(const Json& json, const std::string& path, const
   if (std::find(distributions.begin(), distributions.end(), tensor.distribution) == distributions.end())
     return unknown_name(path + ".distribution", tensor.distribution, distributions);
   TRY_ASSIGN(const Json* shape, reader.array("shape"));
-  if (shape->empty() || shape->size() > 2)
-    return bad_input(path + ".shape", shape->dump().substr(0, 80), "one or two dimensions");
+  if (shape->empty() || shape->size() > 2) return bad_input(path + ".shape", shown(*shape), "one or two dimensions");
   std::vector<std::string> dims;
   for (const auto& dim : op.dims) dims.push_back(dim.name);
   for (std::size_t i = 0; i < shape->size(); ++i) {
@@ -131,15 +141,30 @@ Status parse_tolerance(const Json* json, const std::string& path, OpSpec& op) {
 }
 
 Status require_unique_names(const OpSpec& op, const std::string& where) {
-  std::set<std::string> seen{"dtype", "op", "from", "dtype_bytes"};
+  // What requests, shape files and every expression's scope already name.
+  std::set<std::string> seen{"dtype",
+                             "op",
+                             "from",
+                             "allow_nondeterministic",
+                             "dtype_bytes",
+                             "sm_count",
+                             "cc",
+                             "l2_bytes",
+                             "smem_per_block_bytes",
+                             "smem_per_sm_bytes",
+                             "registers_per_sm",
+                             "threads_per_sm"};
   const auto add = [&](const std::string& name) -> Status {
     if (!seen.insert(name).second)
-      return bad_input(where, name, "a name used once among dimensions, attributes and tensors");
+      return bad_input(where, name,
+                       "a name used once among dimensions, attributes, tensors, what they imply (ld_, has_, bytes_) "
+                       "and the device's symbols");
     return {};
   };
   for (const auto& dim : op.dims) TRY(add(dim.name));
   for (const auto& attribute : op.attributes) TRY(add(attribute.name));
-  for (const auto& tensor : op.tensors) TRY(add(tensor.name));
+  for (const auto& tensor : op.tensors)
+    for (const char* prefix : {"", "ld_", "has_", "bytes_"}) TRY(add(prefix + tensor.name));
   return {};
 }
 
@@ -180,10 +205,14 @@ Result<OpSpec> parse_op(const Json& document, const std::string& where) {
   if (dtypes.empty()) return bad_input(where + ".dtypes", "[]", "at least one dtype");
   for (const auto& name : dtypes) {
     TRY_ASSIGN(const auto dtype, dtype_from_string(name, where + ".dtypes"));
+    if (std::find(op.dtypes.begin(), op.dtypes.end(), dtype) != op.dtypes.end())
+      return bad_input(where + ".dtypes", name, "each dtype once");
     op.dtypes.push_back(dtype);
   }
   if (reader.has("attributes")) {
     TRY_ASSIGN(const Json* attributes, reader.object("attributes"));
+    if (attributes->size() > 16)
+      return bad_input(where + ".attributes", std::to_string(attributes->size()) + " attributes", "at most 16");
     for (const auto& [name, json] : attributes->items()) {
       if (name == "//") continue;
       TRY_ASSIGN(auto attribute, parse_attribute(name, json, where + ".attributes." + name));
@@ -197,6 +226,8 @@ Result<OpSpec> parse_op(const Json& document, const std::string& where) {
     TRY_ASSIGN(auto tensor, parse_tensor((*tensors)[i], where + ".tensors[" + std::to_string(i) + "]", op));
     op.tensors.push_back(std::move(tensor));
   }
+  if (std::none_of(op.tensors.begin(), op.tensors.end(), [](const auto& t) { return t.role == Role::output; }))
+    return bad_input(where + ".tensors", "inputs only", "at least one tensor with role output");
   TRY_ASSIGN(op.flops, parse_cost(reader, "flops", op));
   TRY_ASSIGN(op.fused_bytes, parse_cost(reader, "fused_bytes", op));
   TRY_ASSIGN(op.compute, reader.string_or("compute", "tensor"));

@@ -3,54 +3,53 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstdlib>
+#include <limits>
+
+#include "json_text.h"
 
 namespace tunerd {
 namespace {
 
-std::string shown(const Json& value) {
-  if (value.is_string()) return value.get<std::string>().substr(0, 80);
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 80);
+constexpr std::size_t kMaxFields = 256;
+
+// A field's value as its user wrote it: strings without quotes.
+std::string plain(const Json& value) {
+  return value.is_string() ? legible(value.get_ref<const std::string&>(), 80) : shown(value);
 }
 
 Result<std::int64_t> integer_of(const std::string& field, const Json& value, std::int64_t least, std::int64_t most) {
   const std::string expected = "an integer from " + std::to_string(least) + " to " + std::to_string(most);
   std::int64_t out = 0;
-  if (value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX)
-    return bad_input(field, shown(value), expected);
-  if (value.is_number_integer()) {
+  if (is_int64(value)) {
     out = value.get<std::int64_t>();
   } else if (value.is_string()) {
     const auto& text = value.get_ref<const std::string&>();
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-    if (error != std::errc() || end != text.data() + text.size() || text.empty())
-      return bad_input(field, shown(value), expected);
+    if (error != std::errc() || end != text.data() + text.size()) return bad_input(field, plain(value), expected);
   } else {
-    return bad_input(field, shown(value), expected);
+    return bad_input(field, plain(value), expected);
   }
   if (out < least || out > most) return bad_input(field, std::to_string(out), expected);
   return out;
 }
 
 Result<double> real_of(const std::string& field, const Json& value) {
-  double out = 0;
+  double out = NAN;
   if (value.is_number()) {
     out = value.get<double>();
   } else if (value.is_string()) {
     const auto& text = value.get_ref<const std::string&>();
-    char* end = nullptr;
-    out = std::strtod(text.c_str(), &end);
-    if (text.empty() || end != text.c_str() + text.size()) return bad_input(field, shown(value), "a finite number");
-  } else {
-    return bad_input(field, shown(value), "a finite number");
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+    if (error != std::errc() || end != text.data() + text.size()) out = NAN;
   }
-  if (!std::isfinite(out)) return bad_input(field, shown(value), "a finite number");
+  if (!(std::abs(out) <= std::numeric_limits<float>::max()))  // kernels take it as fp32
+    return bad_input(field, plain(value), "a finite number within fp32");
   return out;
 }
 
 Result<bool> flag_of(const std::string& field, const Json& value) {
   if (value.is_boolean()) return value.get<bool>();
-  const std::string text = shown(value);
+  const std::string text = plain(value);
   if (text == "1" || text == "true") return true;
   if (text == "0" || text == "false") return false;
   return bad_input(field, text, "true or false");
@@ -67,6 +66,19 @@ std::vector<std::string> field_names(const OpSpec& op) {
   return names;
 }
 
+// The fields that may stand in one group of Problem::to_json.
+std::vector<std::string> group_names(const OpSpec& op, const std::string& group) {
+  std::vector<std::string> names;
+  if (group == "dims")
+    for (const auto& dim : op.dims) names.push_back(dim.name);
+  if (group == "strides")
+    for (const auto& tensor : op.tensors)
+      if (tensor.shape.size() == 2) names.push_back(tensor.stride_symbol());
+  for (const auto& attribute : op.attributes)
+    if (group == (attribute.real ? "reals" : "attributes")) names.push_back(attribute.name);
+  return names;
+}
+
 const TensorSpec* strided_tensor(const OpSpec& op, const std::string& field) {
   for (const auto& tensor : op.tensors)
     if (tensor.shape.size() == 2 && tensor.stride_symbol() == field) return &tensor;
@@ -79,14 +91,14 @@ Status set_field(const OpSpec& op, const std::string& name, const Json& value, P
   } else if (name == "dtype") {
     std::vector<std::string> allowed;
     for (const auto dtype : op.dtypes) allowed.emplace_back(to_string(dtype));
-    const std::string text = shown(value);
+    const std::string text = plain(value);
     if (std::find(allowed.begin(), allowed.end(), text) == allowed.end()) return unknown_name("dtype", text, allowed);
     TRY_ASSIGN(problem.dtype, dtype_from_string(text));
   } else if (const auto* attribute = op.attribute(name)) {
     if (attribute->real) {
       TRY_ASSIGN(problem.reals[name], real_of(name, value));
     } else {
-      const std::string text = shown(value);
+      const std::string text = plain(value);
       if (std::find(attribute->values.begin(), attribute->values.end(), text) == attribute->values.end())
         return unknown_name(name, text, attribute->values);
       problem.attributes[name] = text;
@@ -97,35 +109,37 @@ Status set_field(const OpSpec& op, const std::string& name, const Json& value, P
     TRY_ASSIGN(problem.allow_nondeterministic, flag_of(name, value));
   } else {
     auto error = unknown_name(name, name, field_names(op));
-    error.value().message = "Unknown field " + name + " for op " + op.name;
+    error.value().message = "Unknown field " + error.value().field + " for op " + op.name;
     return error;
   }
   return {};
 }
 
-Symbols dim_symbols(const OpSpec& op, const Problem& problem) {
+Result<Symbols> dim_symbols(const OpSpec& op, const Problem& problem) {
   Symbols symbols;
-  for (const auto& dim : op.dims) symbols.set(dim.name, problem.dims.at(dim.name));
+  for (const auto& dim : op.dims) {
+    const auto found = problem.dims.find(dim.name);
+    if (found == problem.dims.end()) {
+      auto error =
+          bad_input(dim.name, "", "an integer from " + std::to_string(dim.min) + " to " + std::to_string(dim.max));
+      error.value().message = "Missing dimension " + dim.name + " of op " + op.name;
+      return error;
+    }
+    symbols.set(dim.name, found->second);
+  }
   return symbols;
 }
 
 // Fills defaults, requires every dimension, drops strides that only repeat the row, bounds every tensor's bytes.
 Result<Problem> complete(const OpSpec& op, Problem problem) {
   problem.op = op.name;
-  for (const auto& dim : op.dims)
-    if (!problem.dims.contains(dim.name)) {
-      auto error =
-          bad_input(dim.name, "", "an integer from " + std::to_string(dim.min) + " to " + std::to_string(dim.max));
-      error.value().message = "Missing dimension " + dim.name + " of op " + op.name;
-      return error;
-    }
+  TRY_ASSIGN(const Symbols dims, dim_symbols(op, problem));
   for (const auto& attribute : op.attributes) {
     if (attribute.real)
       problem.reals.emplace(attribute.name, attribute.default_real);
     else
       problem.attributes.emplace(attribute.name, attribute.default_value);
   }
-  const Symbols dims = dim_symbols(op, problem);
   for (const auto& tensor : op.tensors) {
     if (tensor.shape.size() != 2) continue;
     const auto given = problem.strides.find(tensor.stride_symbol());
@@ -170,6 +184,7 @@ Result<Problem> make_problem(const OpSpec& op, const std::vector<std::string>& w
       return bad_input("argument", word, "name=value, for example " + op.dims.front().name + "=16");
     const std::string name = word.substr(0, equals);
     if (fields.contains(name)) return bad_input(name, word, "each field once");
+    if (fields.size() >= kMaxFields) return bad_input("arguments", std::to_string(words.size()), "at most 256 fields");
     fields[name] = word.substr(equals + 1);
   }
   return make_problem(op, fields);
@@ -182,9 +197,14 @@ Result<Problem> problem_from_json(const OpSpec& op, const Json& json) {
   Problem problem;
   TRY_ASSIGN(const auto dtype, reader.string("dtype"));
   TRY(set_field(op, "dtype", dtype, problem));
-  for (const char* group : {"dims", "attributes", "reals", "strides"}) {
+  for (const std::string group : {"dims", "attributes", "reals", "strides"}) {
     TRY_ASSIGN(const Json* fields, reader.object(group));
-    for (const auto& [field, value] : fields->items()) TRY(set_field(op, field, value, problem));
+    const auto known = group_names(op, group);
+    for (const auto& [field, value] : fields->items()) {
+      if (std::find(known.begin(), known.end(), field) == known.end())
+        return unknown_name("problem." + group, field, known);
+      TRY(set_field(op, field, value, problem));
+    }
   }
   TRY_ASSIGN(problem.allow_nondeterministic, reader.boolean_or("allow_nondeterministic", false));
   TRY(reader.finish());
@@ -233,8 +253,8 @@ DType tensor_dtype(const TensorSpec& tensor, const Problem& problem) {
 }
 
 Result<Symbols> problem_symbols(const OpSpec& op, const Problem& problem) {
-  Symbols symbols = dim_symbols(op, problem);
-  const Symbols dims = symbols;
+  TRY_ASSIGN(const Symbols dims, dim_symbols(op, problem));
+  Symbols symbols = dims;
   symbols.set("dtype_bytes", size_bytes(problem.dtype));
   for (const auto& tensor : op.tensors) {
     const bool present = is_present(tensor, problem);
@@ -248,7 +268,7 @@ Result<Symbols> problem_symbols(const OpSpec& op, const Problem& problem) {
     }
     std::int64_t bytes = 0;
     if (present && __builtin_mul_overflow(elements, size_bytes(tensor_dtype(tensor, problem)), &bytes))
-      return bad_input(tensor.name, std::to_string(elements) + " elements", "a tensor whose bytes fit 64 bits");
+      return bad_input(tensor.name, std::to_string(elements) + " elements", "a tensor of at most 2^62 bytes");
     symbols.set("bytes_" + tensor.name, bytes);
     if (tensor.shape.size() == 2) {
       const auto given = problem.strides.find(tensor.stride_symbol());

@@ -26,8 +26,10 @@ struct DeviceSpec {
   std::int64_t threads_per_sm = 2048;
   double memory_bytes_per_s = 0;
   double boost_clock_hz = 0;
-  std::map<std::string, double> peak_flops;  // by dtype name: bf16, fp16, tf32, fp32, fp64, fp8, int8
-  std::string source;                        // where the peaks come from
+  // By dtype name: bf16, fp16, tf32, fp32 (vector), fp64, fp8, fp4, int8, all with fp32 (int32) accumulation; where
+  // fp16 accumulation has another rate, that is fp16_acc_fp16 and fp8_acc_fp16.
+  std::map<std::string, double> peak_flops;
+  std::string source;  // where the peaks come from
 
   // sm_count, cc, smem_per_block_bytes, smem_per_sm_bytes, registers_per_sm, threads_per_sm, l2_bytes: for constraints.
   Symbols symbols() const;
@@ -35,7 +37,7 @@ struct DeviceSpec {
 
 Result<DeviceSpec> parse_device(const Json& document, const std::string& where);
 Json to_json(const DeviceSpec& device);  // parse_device reads it back
-// Every *.json of the folder, sorted by name.
+// Every *.json of the folder, sorted by name. A name given twice is an error.
 Result<std::vector<DeviceSpec>> load_devices(const std::filesystem::path& folder);
 Result<DeviceSpec> find_device(const std::vector<DeviceSpec>& devices,
                                const std::string& name);  // near match on a miss

@@ -40,7 +40,8 @@ class Expr {
  public:
   Expr() : Expr(0) {}
   explicit Expr(std::int64_t constant);
-  // `text` up to 4096 characters and 256 tokens; errors give the position.
+  // `text` up to 4096 characters, 256 tokens, 64 pending operands, 256 levels of nesting, names up to 64 characters;
+  // errors give the position. A minus sign before a digit belongs to the literal.
   static Result<Expr> parse(std::string_view text);
   // From a manifest: an integer, or a string to parse. `path` names the field in errors.
   static Result<Expr> from_manifest(const Json& value, const std::string& path);
@@ -48,13 +49,13 @@ class Expr {
   static Result<Expr> from_rpn(const Json& array);
   Json rpn() const;
 
-  // Errors: an unknown name (named), overflow, division by zero.
+  // Allocates nothing unless it fails. Errors: an unknown name (named), overflow, division by zero.
   Result<std::int64_t> eval(const Symbols& symbols) const;
   // Replaces known names by their values and folds constant parts. Never fails: what cannot fold stays.
   Expr bind(const Symbols& symbols) const;
   std::vector<std::string> names() const;  // each once, sorted
   bool is_constant() const;
-  std::string text() const;  // infix, parseable
+  std::string text() const;  // infix; parses back to an equal expression
   bool operator==(const Expr&) const = default;
 
  private:

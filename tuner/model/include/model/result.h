@@ -49,10 +49,14 @@ inline Unexpected fail(Code code, std::string message) {
   return Unexpected(Error{code, std::move(message), {}, {}, {}, {}});
 }
 
-// An input error; builds the sentence from its parts. `suggestion` may be empty.
+// `text` as an error may show it, whatever it came from: at most `limit_bytes`, valid UTF-8, no control characters.
+std::string legible(std::string_view text, std::size_t limit_bytes = 512);
+
+// An input error; builds the sentence from its parts, `field` and `value` made legible. `suggestion` may be empty.
 Unexpected bad_input(std::string field, std::string value, std::string expected, std::string suggestion = {});
 
-// The candidate nearest to `word` by edit distance, or "" when none is near (distance > 2 + length/4).
+// The candidate nearest to `word` by edit distance (case is no difference), or "" when none is near (distance
+// > 2 + length/4, or as long as the candidate itself).
 std::string nearest_match(std::string_view word, const std::vector<std::string>& candidates);
 
 // bad_input for a name that is none of `candidates`: expected lists them, suggestion is the nearest.
