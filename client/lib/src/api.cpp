@@ -30,6 +30,9 @@ static_assert(static_cast<int>(Code::denied) + 1 == TUNER_DENIED);
 static_assert(static_cast<int>(Code::compile_failed) + 1 == TUNER_COMPILE_FAILED);
 static_assert(static_cast<int>(Code::device) + 1 == TUNER_DEVICE);
 static_assert(static_cast<int>(Code::internal) + 1 == TUNER_INTERNAL);
+static_assert(static_cast<int>(tunerd::wire::Wait::now) == TUNER_NOW);
+static_assert(static_cast<int>(tunerd::wire::Wait::tuned) == TUNER_TUNED);
+static_assert(static_cast<int>(tunerd::wire::Wait::cached) == TUNER_CACHED);
 
 int failed(Error error) {
   last_error.status = status_of(error.code);

@@ -104,8 +104,8 @@ Result<std::unique_ptr<KernelState>> tuner_client::state_from(const ProblemKey& 
 Result<KernelRef> tuner_client::keep(ProblemKey key, std::unique_ptr<KernelState> state) {
   const std::lock_guard lock(kernels_mutex_);
   if (const auto found = kernels_.find(key); found != kernels_.end()) {
-    // Another thread asked for the same meanwhile: the newer answer counts.
-    if (state->answer().generation > found->second->state().answer().generation) found->second->swap(std::move(state));
+    // Another thread asked for the same meanwhile.
+    found->second->swap(std::move(state));
     return KernelRef::share(found->second.get());
   }
   if (kernels_.size() >= max_kernels_) {
@@ -165,8 +165,7 @@ void tuner_client::on_push(const Json& message) {
     const std::shared_lock kernels(kernels_mutex_);
     const std::lock_guard lock(upgrade_mutex_);
     for (const auto& [key, kernel] : kernels_) {
-      const auto& held = kernel->state().answer();
-      if (held.problem == *problem && held.generation < generation->get<std::uint64_t>())
+      if (kernel->state().answer().problem == *problem && kernel->seen_generation() < generation->get<std::uint64_t>())
         to_refresh_.push_back(KernelRef::share(kernel.get()));
     }
   }

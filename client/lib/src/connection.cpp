@@ -20,7 +20,9 @@ namespace {
 using std::chrono::milliseconds;
 constexpr milliseconds kFirstPause{100}, kLongestPause{5000};
 constexpr int kFrameDeadlineMs = 10'000;  // a daemon that stops within a frame for this long is lost
-constexpr int kSendDeadlineMs = 10'000;
+// Of sending one request: the caller's, within these. A stream that holds half a frame is of no use to anyone, so a
+// short deadline alone must not end it.
+constexpr milliseconds kLeastSend{1000}, kLongestSend{10'000};
 
 }  // namespace
 
@@ -193,7 +195,9 @@ Result<std::uint64_t> Connection::send(const std::string& type, Json fields, Clo
     if (!connected_) return Unexpected(last_error_);
     pending_.emplace(id, Pending{std::move(handler), deadline});
   }
-  if (auto sent = wire::send_frame(socket_.get(), fields, -1, kSendDeadlineMs); !sent) {
+  const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
+  const auto longest = static_cast<int>(std::clamp(left, kLeastSend, kLongestSend).count());
+  if (auto sent = wire::send_frame(socket_.get(), fields, -1, longest); !sent) {
     // Half a frame may be out: nothing more can be said on this stream. The thread sees the end and tells everyone.
     ::shutdown(socket_.get(), SHUT_RDWR);
     const std::lock_guard lock(mutex_);

@@ -18,10 +18,13 @@ struct tuner_kernel {
   const tunerd::client::ProblemKey& key() const { return key_; }
   const tunerd::client::KernelState& state() const { return *current_.load(std::memory_order_acquire); }
 
-  enum class Swap { swapped, same, full };
-  // `same` when the answer is what is held (variant, digest, generation and quality), `full` when the handle already
-  // holds as many states as it may (kMaxStates): it then stays at what it has.
+  enum class Swap { swapped, same, kept };
+  // Takes the daemon's answer when its generation rose, or when its quality is better than what is held; a daemon that
+  // knows less (a new one with an empty cache) takes nothing away. `same` when nothing differs; `kept` too when the
+  // handle already holds as many states as it may (kMaxStates).
   Swap swap(std::unique_ptr<tunerd::client::KernelState> state);
+  // Of the daemon's last answer, taken or not: what a push has to exceed.
+  std::uint64_t seen_generation() const { return seen_generation_.load(std::memory_order_acquire); }
 
   void retain() { references_.fetch_add(1, std::memory_order_relaxed); }
   void release();  // deletes itself with the last reference
@@ -34,6 +37,7 @@ struct tuner_kernel {
   const tunerd::client::ProblemKey key_;
   std::atomic<std::int64_t> references_{1};
   std::atomic<const tunerd::client::KernelState*> current_;
+  std::atomic<std::uint64_t> seen_generation_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<tunerd::client::KernelState>> states_;
 };

@@ -139,6 +139,35 @@ TEST_CASE("after a reconnect a subscriber is subscribed again and gets what beca
   CHECK(daemon.subscriptions == 2);
 }
 
+TEST_CASE("a new daemon that knows less takes no better kernel away, and its own upgrades count from where it is") {
+  FakeDaemon daemon;
+  std::atomic<bool> knows_less{false};
+  daemon.get = [&](const Json& request, int& fd) {
+    Json answer = daemon.serve(request, fd);
+    answer["quality"] = knows_less ? "default" : "exact";
+    answer["source"] = knows_less ? "predicted" : "measured";
+    if (knows_less) answer["generation"] = answer["generation"].get<int>() - 3;  // it counts anew
+    return answer;
+  };
+  const tuner::Client client(daemon.path());
+  const tuner::Kernel kernel = client.get("gemm", kDims);
+  client.subscribe();
+  REQUIRE(eventually([&] { return daemon.gets() == 2; }));
+  daemon.stop();
+  REQUIRE(eventually([&] { return !client.connected(); }));
+  knows_less = true;
+  daemon.upgrade("worse cubin", "sample_gemm{bm=8,bn=64}");  // its generation 1
+  daemon.start();
+  REQUIRE(eventually([&] { return daemon.gets() == 3; }));
+  client.get("gemm", {{"m", 1}, {"n", 8}, {"k", 8}});  // comes after the refresh's reply
+  CHECK(kernel.info().quality == std::string("exact"));
+  CHECK(kernel.info().variant == std::string("sample_gemm{bm=32,bn=64}"));
+
+  daemon.upgrade("second cubin", "sample_gemm{bm=64,bn=64}");
+  daemon.push(upgrade_of(kernel, 2));
+  CHECK(eventually([&] { return kernel.info().variant == std::string("sample_gemm{bm=64,bn=64}"); }));
+}
+
 TEST_CASE("garbage from the daemon ends that connection with an error, never the process; the next get works") {
   FakeDaemon daemon;
   const tuner::Client client(daemon.path());
