@@ -179,7 +179,8 @@ int tuner_kernel_workspace(tuner_kernel* kernel, const tuner_dim* dims, size_t d
 typedef void (*tuner_upgrade_fn)(tuner_kernel* kernel, uint64_t generation, void* user);
 /* From now on kernels of this client become better in place as the daemon's tuning finds better ones: the next launch
  * uses the new one, launches in flight keep theirs. Without it a kernel stays what it was when it was asked for, so
- * that several processes agree. `callback` may be NULL; a second call replaces the first's callback. */
+ * that several processes agree. A daemon that knows less (a new one with an empty cache) takes no better kernel away.
+ * `callback` may be NULL; a second call replaces the first's callback. */
 int tuner_subscribe(tuner_client* client, tuner_upgrade_fn callback, void* user);
 
 #if defined(__GNUC__)
