@@ -58,7 +58,10 @@ Result<WorkerHello> worker_hello_from_json(const Json& json) {
   TRY_ASSIGN(hello.device_kind, reader.string("device_kind"));
   TRY_ASSIGN(hello.product_name, reader.string("product_name"));
   TRY_ASSIGN(const Json* device_class, reader.object("device_class"));
-  TRY_ASSIGN(hello.device_class, device_class_from_json(*device_class));
+  // A compile worker, and a measure worker that found none, own no device: their class is empty.
+  if (const auto kind = device_class->find("kind"); kind == device_class->end() || *kind != "") {
+    TRY_ASSIGN(hello.device_class, device_class_from_json(*device_class));
+  }
   TRY_ASSIGN(hello.driver, reader.string("driver"));
   TRY_ASSIGN(hello.device_facts, object_or_empty(reader, "device_facts"));
   TRY_ASSIGN(hello.error, reader.string("error"));
