@@ -54,6 +54,13 @@ Result<Json> ask(const Globals& globals, const Options& options) {
   return std::move(reply.fields["variants"]);
 }
 
+// "stages do not fit (smem=246880)": the summary counts sentences, not the values in them.
+std::string without_values(const std::string& reason) {
+  const std::size_t open = reason.rfind(" (");
+  const bool values = open != std::string::npos && reason.back() == ')' && reason.find('=', open) != std::string::npos;
+  return values ? reason.substr(0, open) : reason;
+}
+
 void print(const Json& rows) {
   Table table({"variant", "predicted us"}, {false, true});
   std::map<std::pair<std::string, std::string>, std::size_t> reasons;
@@ -61,7 +68,7 @@ void print(const Json& rows) {
   for (const Json& row : rows) {
     if (row.value("valid", Json(false)) != Json(true)) {
       const std::string variant = text_of(row, "variant");
-      ++reasons[{variant.substr(0, variant.find('{')), text_of(row, "reason", "?")}];
+      ++reasons[{variant.substr(0, variant.find('{')), without_values(text_of(row, "reason", "?"))}];
     } else if (++valid <= kShownVariants) {
       table.add({text_of(row, "variant"), format_us(number_of(row, "predicted_us"))});
     }
