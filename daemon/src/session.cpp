@@ -1,0 +1,170 @@
+#include "session.h"
+
+#include <unistd.h>
+
+#include "log.h"
+#include "requests.h"
+#include "server.h"
+#include "wire/frame.h"
+
+namespace tunerd::daemon {
+namespace {
+
+constexpr auto kGreetingDeadline = std::chrono::seconds(10);  // from the connection to a complete hello
+constexpr auto kFrameDeadline = std::chrono::seconds(10);     // from a frame's first byte to its last
+constexpr auto kWriteDeadline = std::chrono::seconds(30);     // for a client to take one frame
+constexpr std::size_t kQueueBytes = 64u << 20;                // not yet read by the client
+constexpr std::size_t kInFlight = 256;                        // requests of one client at once
+constexpr std::size_t kRemembered = 65'536;                   // problems a client asked for, for pushes
+
+std::uint64_t id_of(const Json& body) {
+  const auto id = body.find("id");
+  return id != body.end() && id->is_number_unsigned() ? id->get<std::uint64_t>() : 0;
+}
+
+}  // namespace
+
+Session::Session(Server& server, Socket socket, Peer peer)
+    : server_(server), socket_(std::move(socket)), peer_(peer), work_(server.core().loop.get_executor()) {}
+
+void Session::start() {
+  auto self = shared_from_this();
+  spawn(server_.core().loop, "session", [self]() { return self->read(); });
+  spawn(server_.core().loop, "session", [self]() { return self->write(); });
+}
+
+void Session::close() {
+  if (closed_) return;
+  closed_ = true;
+  boost::system::error_code ignored;
+  socket_.close(ignored);
+  work_.notify();
+  server_.forget(this);
+}
+
+void Session::send(const Json& body, std::shared_ptr<const SealedFile> file) {
+  if (closed_) return;
+  Frame frame{wire::encode_frame(body, file ? wire::kFlagFd : std::uint16_t{0}), std::move(file)};
+  queued_bytes_ += frame.bytes.size();
+  if (queued_bytes_ > kQueueBytes) {
+    ++server_.core().counters.dropped_clients;
+    log_warn("dropped client " + name_ + " (pid " + std::to_string(peer_.pid) + "): it does not read its answers");
+    close();
+    return;
+  }
+  queue_.push_back(std::move(frame));
+  work_.notify();
+}
+
+bool Session::subscribed_to(const std::string& op, const std::string& problem_key) const {
+  return subscribed_ && (ops_.contains(op) || problems_.contains(problem_key));
+}
+
+void Session::subscribe(std::optional<std::string> op) {
+  subscribed_ = true;
+  if (op) ops_.insert(std::move(*op));
+}
+
+void Session::asked_for(const std::string& problem_key) {
+  if (problems_.size() < kRemembered) problems_.insert(problem_key);
+}
+
+Task<void> Session::read() {
+  auto self = shared_from_this();
+  auto first_byte = Clock::now() + kGreetingDeadline;
+  while (!closed_) {
+    int fd = -1;
+    auto body = co_await read_frame(socket_, wire::kMaxRequestBytes, first_byte, kFrameDeadline, &fd);
+    if (closed_) {
+      if (fd >= 0) ::close(fd);
+      break;
+    }
+    if (!body) {
+      if (fd >= 0) ::close(fd);
+      const Error& error = body.error();
+      if (error.code != Code::io) {
+        ++server_.core().counters.bad_requests;
+        send(wire::error_reply(0, error));
+        // The writer gets a moment to say why before the connection goes.
+        asio::steady_timer moment(server_.core().loop, std::chrono::milliseconds(100));
+        co_await moment.async_wait(kTuple);
+      }
+      break;
+    }
+    if (!greeted_ && body->value("type", Json()) != "hello") {
+      if (fd >= 0) ::close(fd);
+      send(wire::error_reply(id_of(*body), Error{Code::invalid_argument,
+                                                 "The first request must be hello",
+                                                 "type",
+                                                 body->value("type", Json()).dump().substr(0, 40),
+                                                 "hello",
+                                                 {}}));
+      asio::steady_timer moment(server_.core().loop, std::chrono::milliseconds(100));
+      co_await moment.async_wait(kTuple);
+      break;
+    }
+    if (in_flight_ >= kInFlight) {
+      if (fd >= 0) ::close(fd);
+      send(wire::error_reply(id_of(*body), Error{Code::busy,
+                                                 "Too many requests in flight on this connection",
+                                                 "requests",
+                                                 std::to_string(in_flight_),
+                                                 "at most " + std::to_string(kInFlight),
+                                                 {}}));
+      continue;
+    }
+    first_byte = Clock::time_point::max();
+    ++in_flight_;
+    spawn(server_.core().loop, "request",
+          [self, request = std::move(*body), fd]() mutable { return self->handle(std::move(request), fd); });
+  }
+  close();
+}
+
+Task<void> Session::handle(Json body, int fd) {
+  auto self = shared_from_this();
+  const auto id = id_of(body);
+  ++server_.core().counters.requests;
+  auto reply = co_await answer_request(server_, *this, body, fd);
+  --in_flight_;
+  if (!reply) {
+    if (reply.error().code == Code::invalid_argument) ++server_.core().counters.bad_requests;
+    if (reply.error().code == Code::denied) {
+      ++server_.core().counters.denied;
+      log_warn("denied " + body.value("type", std::string("?")) + " to uid " + std::to_string(peer_.uid) + " pid " +
+               std::to_string(peer_.pid));
+    }
+    send(wire::error_reply(id, reply.error()));
+    co_return;
+  }
+  send(wire::ok_reply(id, std::move(reply->fields)), std::move(reply->file));
+  if (reply->stop) server_.request_stop();
+  if (reply->close) {
+    asio::steady_timer moment(server_.core().loop, std::chrono::milliseconds(100));
+    co_await moment.async_wait(kTuple);
+    close();
+  }
+}
+
+Task<void> Session::write() {
+  auto self = shared_from_this();
+  while (!closed_) {
+    if (queue_.empty()) {
+      work_.reset();
+      co_await work_.wait_until(Clock::time_point::max());
+      continue;
+    }
+    Frame frame = std::move(queue_.front());
+    queue_.pop_front();
+    auto sent =
+        co_await write_bytes(socket_, frame.bytes, frame.file ? frame.file->fd() : -1, Clock::now() + kWriteDeadline);
+    queued_bytes_ -= frame.bytes.size();
+    if (!sent) {
+      if (sent.error().code == Code::deadline) ++server_.core().counters.dropped_clients;
+      break;
+    }
+  }
+  close();
+}
+
+}  // namespace tunerd::daemon
