@@ -140,9 +140,12 @@ Result<std::vector<std::size_t>> rank_space(std::vector<Candidate>& space, const
     candidate.predicted_us = *predicted;
     order.push_back(i);
   }
+  // Many variants tie, so the texts are made once and not at every comparison.
+  std::vector<std::string> texts(space.size());
+  for (const std::size_t i : order) texts[i] = space[i].variant.text();
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     if (space[a].predicted_us != space[b].predicted_us) return space[a].predicted_us < space[b].predicted_us;
-    return space[a].variant.text() < space[b].variant.text();
+    return texts[a] < texts[b];
   });
   return order;
 }
