@@ -12,6 +12,7 @@
 #include <map>
 
 #include "model/environment.h"
+#include "model/sol.h"
 #include "search/space.h"
 #include "wire/frame.h"
 #include "worker_host/compile_pool.h"
