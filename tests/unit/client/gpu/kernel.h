@@ -1,5 +1,5 @@
-// A small kernel that uses every kind of argument: y = x · wᵀ + eps, w through a tensor map, a counter in a workspace that
-// the kernel leaves zeroed. With SCALE it multiplies, so that two versions can be told apart.
+// A small kernel that uses every kind of argument: y = x · wᵀ + eps, w through a tensor map, a counter in a workspace
+// that the kernel leaves zeroed. With SCALE it multiplies, so that two versions can be told apart.
 #pragma once
 
 namespace tunerd {
