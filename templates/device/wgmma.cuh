@@ -17,6 +17,13 @@ inline __device__ void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
 }
 
+// After the last wait: the compiler takes an accumulator as computed when its wgmma is issued, this keeps its uses behind the wait.
+template <int COUNT>
+inline __device__ void wgmma_settle(float (&d)[COUNT]) {
+#pragma unroll
+  for (int i = 0; i < COUNT; ++i) asm volatile("" : "+f"(d[i])::"memory");
+}
+
 #if defined(DTYPE_BF16)
 #define WGMMA_TYPES "f32.bf16.bf16"
 #else

@@ -101,6 +101,8 @@ gemm_wgmma(const __grid_constant__ TensorMap map_x, const __grid_constant__ Tens
         advance();
       }
       wgmma_wait<0>();
+#pragma unroll
+      for (int i = 0; i < kMt; ++i) wgmma_settle(acc[i]);
       if (steps > 0 && lane == 0) mbarrier_arrive(empty(last));
 
       if constexpr (SPLITS > 1) {
