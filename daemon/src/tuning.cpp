@@ -180,14 +180,17 @@ Task<Status> Tuner::measure(Job& job, const Ranking& ranking) {
   refill();
   if (!pending.empty()) co_await pending.front()->done.wait_until(Clock::time_point::max());
 
+  const auto ahead = Clock::now() - started;
   co_await core_.measure->turn().lock();
   const auto measuring_since = Clock::now();
+  // The budget is this problem's own time: waiting for another's turn does not count.
+  const auto spent_s = [&] { return std::chrono::duration<double>(ahead + (Clock::now() - measuring_since)).count(); };
   std::vector<Trial> trials;
   std::string reason;
   Status failure;
   std::string reference_cubin;
   while (!pending.empty()) {
-    reason = stopping.reason(std::chrono::duration<double>(Clock::now() - started).count());
+    reason = stopping.reason(spent_s());
     if (!reason.empty()) break;
     // Whichever compile is done goes first; when none is, the oldest is waited for.
     auto ready = std::find_if(pending.begin(), pending.end(), [](const auto& slot) { return slot->done.happened(); });
@@ -267,7 +270,7 @@ Task<Status> Tuner::measure(Job& job, const Ranking& ranking) {
   if (failure) failure = co_await finals(job, trials);
   core_.measure->turn().unlock();
   job.report.measure_s = std::chrono::duration<double>(Clock::now() - measuring_since).count();
-  job.report.compile_s = std::chrono::duration<double>(measuring_since - started).count();
+  job.report.compile_s = std::chrono::duration<double>(ahead).count();
   job.report.stop_reason = !reason.empty() ? reason : "exhausted";
   co_return failure;
 }

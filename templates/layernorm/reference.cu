@@ -30,8 +30,8 @@ extern "C" __global__ void layernorm_reference(const element_t* x, const element
       const double value = to_double(x[row * ld_x + c]), w = to_double(weight[c]), b = to_double(bias[c]);
       const double out = (value - mean) * scale * w + b;
       y[row * cols + c] = out;
-      // fp32 loses up to an ulp of x and of the mean when it centres, and of each term after.
-      y_err[row * cols + c] = (8.0 + 0.5 * sqrt((double)cols)) * 5.9604644775390625e-8 * (fabs(w) * scale * (fabs(value) + fabs(mean)) + fabs(out) + fabs(b));
+      // fp32 loses an ulp of x when it centres, of the row's magnitude in the mean, and of each term after.
+      y_err[row * cols + c] = (8.0 + 0.5 * sqrt((double)cols)) * 5.9604644775390625e-8 * (fabs(w) * scale * (fabs(value) + fabs(mean) + sqrt(squares / (double)cols)) + fabs(out) + fabs(b));
     }
   }
 }

@@ -105,7 +105,8 @@ Result<LaunchPlan> LaunchPlan::make(const Device& device, CUfunction function, c
     plan.parameters_.push_back(&plan.scalars_.back());
   }
   const auto& api = device.api();
-  if (plan.concrete_.dynamic_smem_bytes > 48 * 1024)
+  // Static shared memory counts towards the 48 KiB that need no asking, so ask whenever there is any dynamic.
+  if (plan.concrete_.dynamic_smem_bytes > 0)
     TRY(device.check(
         api.set_attribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                           static_cast<int>(plan.concrete_.dynamic_smem_bytes)),

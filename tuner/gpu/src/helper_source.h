@@ -70,7 +70,7 @@ __device__ void report(Verdict* verdict, u64 bad, u64 at) {
 }
 
 extern "C" __global__ void compare(const void* out, const double* ref, const double* err, i64 rows, i64 cols, i64 ld, int dtype, int bitwise,
-                                   double c, double eps, double largest, Verdict* verdict) {
+                                   double c, double eps, double smallest, double largest, Verdict* verdict) {
   const i64 step = (i64)gridDim.x * blockDim.x;
   for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < rows * cols; i += step) {
     const i64 row = i / cols, col = i - row * cols;
@@ -82,7 +82,8 @@ extern "C" __global__ void compare(const void* out, const double* ref, const dou
       double rounded; store(&rounded, 0, dtype, want);
       bad = !(load(&rounded, 0, dtype) == got);
     } else {
-      const double allowed = c * (eps * fabs(want) + err[i]);
+      // Below the smallest normal number the steps no longer shrink.
+      const double allowed = c * (eps * fmax(fabs(want), smallest) + err[i]);
       if (isinf(got)) bad = (got > 0) != (want > 0) || fabs(want) + allowed < largest;
       else bad = !(fabs(got - want) <= allowed);
     }

@@ -13,6 +13,8 @@ namespace {
 constexpr unsigned int kThreads = 256;
 constexpr std::int64_t kMostBlocks = 8192;
 
+double smallest_normal(DType dtype) { return dtype == DType::fp16 ? 0x1p-14 : dtype == DType::fp64 ? 0x1p-1022 : 0x1p-126; }
+
 double largest_finite(DType dtype) {
   switch (dtype) {
     case DType::bf16:
@@ -85,10 +87,10 @@ Status Helpers::poison(CUdeviceptr pointer, std::int64_t bytes, std::uint8_t val
 Status Helpers::compare(const Matrix& out, CUdeviceptr ref, CUdeviceptr err, bool bitwise, double c, int slot) const {
   Matrix m = out;
   int dtype = static_cast<int>(m.dtype), exact = bitwise ? 1 : 0;
-  double eps = epsilon(m.dtype), largest = largest_finite(m.dtype);
+  double eps = epsilon(m.dtype), smallest = smallest_normal(m.dtype), largest = largest_finite(m.dtype);
   CUdeviceptr verdict = slots_->pointer() + static_cast<std::size_t>(slot) * sizeof(Verdict);
   return launch(compare_, m.rows * m.cols,
-                {&m.pointer, &ref, &err, &m.rows, &m.cols, &m.ld, &dtype, &exact, &c, &eps, &largest, &verdict});
+                {&m.pointer, &ref, &err, &m.rows, &m.cols, &m.ld, &dtype, &exact, &c, &eps, &smallest, &largest, &verdict});
 }
 
 Status Helpers::check_bytes(CUdeviceptr pointer, std::int64_t bytes, std::uint8_t value, int slot) const {

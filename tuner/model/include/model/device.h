@@ -63,6 +63,7 @@ struct DeviceClass {
   bool operator==(const DeviceClass&) const = default;
 };
 Json to_json(const DeviceClass& device_class);
+// Errors: another kind than the three, a negative number. No device at all is not a class.
 Result<DeviceClass> device_class_from_json(const Json& json);
 
 }  // namespace tunerd
