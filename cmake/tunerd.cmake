@@ -31,6 +31,9 @@ function(tunerd_executable name)
   target_link_libraries(${name} PRIVATE tunerd_flags ${A_DEPS})
 endfunction()
 
+# What `make sanitize` builds and runs: the tests labelled "sanitized".
+add_custom_target(sanitized_tests)
+
 # tunerd_test(NAME SOURCES … DEPS … TIMEOUT seconds): a doctest program registered with CTest.
 function(tunerd_test name)
   cmake_parse_arguments(A "" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
@@ -43,6 +46,9 @@ function(tunerd_test name)
   target_link_libraries(${name} PRIVATE tunerd_flags ${A_DEPS})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_test(NAME ${name} COMMAND ${name})
+  if("sanitized" IN_LIST A_LABELS)
+    add_dependencies(sanitized_tests ${name})
+  endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${A_TIMEOUT} LABELS "${A_LABELS}")
 endfunction()
 
