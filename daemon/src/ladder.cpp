@@ -1,6 +1,7 @@
 #include "ladder.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "log.h"
 #include "model/sol.h"
@@ -10,9 +11,29 @@
 namespace tunerd::daemon {
 namespace {
 
-constexpr std::size_t kNeighbours = 16;   // tuned problems tried for the near rung
+constexpr std::size_t kNeighbours = 16;  // tuned problems tried for the near rung
+constexpr double kCloseBy = 1.0;         // sum of |log2| over dimensions: a neighbour this close is taken as it is
+constexpr double kWorseThanModel =
+    1.3;  // one farther off only when the model does not see it this much behind its own choice
 constexpr std::size_t kReadyRanks = 32;   // model choices looked up among the compiled
 constexpr std::size_t kCompileTries = 4;  // model choices compiled before the fallback
+
+double distance(const Problem& a, const Problem& b) {
+  double sum = 0;
+  for (const auto& [name, extent] : a.dims)
+    if (const auto other = b.dims.find(name); other != b.dims.end())
+      sum += std::abs(std::log2(static_cast<double>(extent) / static_cast<double>(other->second)));
+  return sum;
+}
+
+// Whether the model thinks the variant a reasonable choice here, against its best.
+bool holds_up(const Ranking& ranking, const Variant& variant) {
+  if (ranking.order.empty()) return false;
+  const double best_us = ranking.space[ranking.order.front()].predicted_us;
+  for (const auto index : ranking.order)
+    if (ranking.space[index].variant == variant) return ranking.space[index].predicted_us <= kWorseThanModel * best_us;
+  return false;
+}
 
 }  // namespace
 
@@ -44,17 +65,21 @@ Task<Result<Ladder::Choice>> Ladder::near(const OpEntry& entry, const Problem& p
       neighbours.emplace_back(family[index]->variant, family[index]->problem_key);
   const auto symbols = problem_symbols(entry.op, problem);
   if (!symbols) co_return Unexpected(symbols.error());
-  for (const auto& [text, neighbour] : neighbours) {
-    const auto variant = Variant::parse(text);
+  for (const auto& neighbour : neighbours) {
+    const auto variant = Variant::parse(neighbour.variant);
     const auto source = variant ? core_.catalog.find_template(variant->template_name)
                                 : Result<const Template*>(Unexpected(variant.error()));
     if (!source) continue;
     auto kernel = co_await core_.kernel(entry, **source, *variant, problem, false, Clock::now(), false);
     if (!kernel || !check_validity(kernel->spec.recipe.checks, *symbols)) continue;
+    if (neighbour.distance > kCloseBy) {
+      auto ranking = co_await core_.ranking(entry, problem, key);
+      if (!ranking || !holds_up(**ranking, *variant)) continue;
+    }
     Choice choice;
     choice.kernel = std::move(*kernel);
     choice.quality = wire::Quality::near;
-    choice.note = "near: " + neighbour;
+    choice.note = "near: " + neighbour.key;
     co_return choice;
   }
   co_return fail(Code::not_found, "no neighbour's winner is valid here");

@@ -2,12 +2,19 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 
 #include "gpu/library.h"
 #include "nvml_abi.h"
 
 namespace tunerd::gpu {
+namespace {
+
+constexpr long long kRecentUs = 2'000'000;
+
+}  // namespace
 
 struct Nvml::Impl {
   Library library;
@@ -21,6 +28,7 @@ struct Nvml::Impl {
   nvml::Selected temperature = nullptr;
   nvml::Bits throttle = nullptr;
   nvml::Processes processes = nullptr;
+  nvml::Utilizations utilization = nullptr;
   nvml::Mig mig = nullptr;
 
   Status open(const std::string& pci_bus_id) {
@@ -38,6 +46,7 @@ struct Nvml::Impl {
     TRY(library.bind(temperature, "nvmlDeviceGetTemperature"));
     TRY(library.bind(throttle, "nvmlDeviceGetCurrentClocksThrottleReasons"));
     TRY(library.bind(processes, "nvmlDeviceGetComputeRunningProcesses_v3"));
+    TRY(library.bind(utilization, "nvmlDeviceGetProcessUtilization"));
     TRY(library.bind(mig, "nvmlDeviceGetMigMode"));
     if (init() != nvml::kSuccess) return fail(Code::missing, "NVML does not start");
     if (by_pci(pci_bus_id.c_str(), &device) != nvml::kSuccess)
@@ -108,9 +117,25 @@ Json Nvml::state() const {
   std::array<nvml::ProcessInfo, 64> infos{};
   unsigned int count = infos.size();
   if (impl_->processes(impl_->device, &count, infos.data()) == nvml::kSuccess) {
+    // How busy each was over the last seconds; a process that only holds a context (an application that uses our
+    // kernels) does not disturb.
+    std::array<nvml::Utilization, 128> busy{};
+    unsigned int samples = busy.size();
+    const auto now_us =
+        std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
+            .count();
+    const auto asked =
+        impl_->utilization(impl_->device, busy.data(), &samples, static_cast<unsigned long long>(now_us - kRecentUs));
+    const bool known = asked == nvml::kSuccess || asked == nvml::kNotFound;  // not found: nobody computed
+    if (asked != nvml::kSuccess) samples = 0;
     Json foreign = Json::array();
-    for (unsigned int i = 0; i < count && i < infos.size(); ++i)
-      if (infos[i].pid != static_cast<unsigned int>(::getpid())) foreign.push_back(infos[i].pid);
+    for (unsigned int i = 0; i < count && i < infos.size(); ++i) {
+      if (infos[i].pid == static_cast<unsigned int>(::getpid())) continue;
+      unsigned int percent = 0;
+      for (unsigned int j = 0; j < samples && j < busy.size(); ++j)
+        if (busy[j].pid == infos[i].pid) percent = std::max(percent, busy[j].sm_percent);
+      foreign.push_back({{"pid", infos[i].pid}, {"sm_percent", known ? Json(percent) : Json()}});
+    }
     state["foreign_processes"] = foreign;
   }
   return state;
@@ -118,8 +143,10 @@ Json Nvml::state() const {
 
 std::string taint_of(const Json& before, const Json& after) {
   for (const Json* state : {&before, &after}) {
-    if (const auto found = state->find("foreign_processes"); found != state->end() && !found->empty())
-      return "another process computes on the device: pid " + (*found)[0].dump();
+    if (const auto found = state->find("foreign_processes"); found != state->end() && found->is_array())
+      for (const auto& process : *found)  // unknown counts as busy
+        if (!process["sm_percent"].is_number() || process["sm_percent"].get<int>() > 0)
+          return "another process computes on the device: pid " + process["pid"].dump();
     if (const auto found = state->find("throttle"); found != state->end())
       for (const auto& word : *found)
         if (word != "power_cap" && word != "sync_boost") return "the device is throttled: " + word.get<std::string>();

@@ -32,8 +32,8 @@ class Nvml {
   std::string error_;
 };
 
-// Why a sample between these two states must not be used: a foreign process, or a thermal or hardware slowdown. Empty
-// when it may. A power cap is not one: large tensor kernels run under it as a rule.
+// Why a sample between these two states must not be used: a foreign process that computes, or a thermal or hardware
+// slowdown. Empty when it may. A power cap is not one: large tensor kernels run under it as a rule.
 std::string taint_of(const Json& before, const Json& after);
 
 }  // namespace tunerd::gpu
