@@ -21,7 +21,7 @@ Status Store::quarantine(const QuarantineEntry& entry) {
     TRY(insert.text(entry.reason).text(at).run());
     return transaction.commit();
   };
-  const Status written = write();
+  Status written = write();
   TRY(database.run("PRAGMA synchronous = NORMAL"));
   return written;
 }

@@ -20,8 +20,9 @@ Task<Status> Core::start() {
   auto loaded = Catalog::load(config.templates);
   if (!loaded) co_return Unexpected(loaded.error());
   catalog = std::move(*loaded);
-  const auto devices = load_devices(config.devices);
-  if (!devices) co_return Unexpected(devices.error());
+  auto tables = load_devices(config.devices);
+  if (!tables) co_return Unexpected(tables.error());
+  devices = std::move(*tables);
   const auto program = worker_host::worker_path();
   const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
   compile = std::make_unique<CompileService>(loop, program,
@@ -43,11 +44,11 @@ Task<Status> Core::start() {
   std::string flags;
   for (const auto& option : fixed_nvrtc_options()) flags += (flags.empty() ? "" : " ") + option;
   context.environment.flags = flags;
-  if (auto opened = co_await open_device(*devices); !opened) co_return opened;
+  if (auto opened = co_await open_device(); !opened) co_return opened;
   co_return open_store();
 }
 
-Task<Status> Core::open_device(const std::vector<DeviceSpec>& devices) {
+Task<Status> Core::open_device() {
   context.environment.driver = "none";
   if (!config.offline.empty()) {
     auto found = config.offline.rfind("sm_", 0) == 0 ? representative_device(devices, config.offline)

@@ -52,7 +52,8 @@ class Core {
   asio::io_context& loop;
   const Config config;
   Catalog catalog;
-  DeviceSpec device;
+  std::vector<DeviceSpec> devices;  // every table of config/devices
+  DeviceSpec device;                // the one served
   cache::Context context;
   std::string product_name;
   std::optional<cache::Store> store;
@@ -85,6 +86,9 @@ class Core {
   Task<Result<std::shared_ptr<const Ranking>>> ranking(const OpEntry& entry, const Problem& problem,
                                                        const std::string& key);
 
+  // The same for any device, not kept.
+  Task<Result<std::shared_ptr<const Ranking>>> rank(const OpEntry& entry, const Problem& problem, const DeviceSpec& on);
+
   // The kernel of a variant for a family. may_compile false: only what is stored. Error Code::not_found: not ready.
   Task<Result<Kernel>> kernel(const OpEntry& entry, const Template& source, const Variant& variant,
                               const Problem& problem, bool may_compile, Clock::time_point until, bool urgent);
@@ -95,7 +99,7 @@ class Core {
                                const std::vector<std::string>& defines, const std::string& name) const;
 
  private:
-  Task<Status> open_device(const std::vector<DeviceSpec>& devices);
+  Task<Status> open_device();
   Status open_store();
   void keep(const std::string& key, const wire::CompileJob& job, const Compiled& compiled);
 

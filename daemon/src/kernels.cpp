@@ -20,22 +20,27 @@ Task<Result<std::shared_ptr<const Ranking>>> Core::ranking(const OpEntry& entry,
       rankings_.splice(rankings_.begin(), rankings_, it);
       co_return it->second;
     }
-  // Thousands of variants take tens of milliseconds: on the other thread, so that nobody else waits.
-  auto work = [&entry, &problem, this]() -> Task<Result<std::shared_ptr<const Ranking>>> {
-    auto made = std::make_shared<Ranking>();
-    auto space = enumerate_space(entry, problem, device);
-    if (!space) co_return Unexpected(space.error());
-    made->space = std::move(*space);
-    auto order = rank_space(made->space, entry, problem, device);
-    if (!order) co_return Unexpected(order.error());
-    made->order = std::move(*order);
-    co_return std::shared_ptr<const Ranking>(std::move(made));
-  };
-  auto ranked = co_await asio::co_spawn(cpu.get_executor(), work, asio::use_awaitable);
+  auto ranked = co_await rank(entry, problem, device);
   if (!ranked) co_return ranked;
   rankings_.emplace_front(key, *ranked);
   if (rankings_.size() > kRankings) rankings_.pop_back();
   co_return ranked;
+}
+
+Task<Result<std::shared_ptr<const Ranking>>> Core::rank(const OpEntry& entry, const Problem& problem,
+                                                        const DeviceSpec& on) {
+  // Thousands of variants take tens of milliseconds: on the other thread, so that nobody else waits.
+  auto work = [&entry, &problem, &on]() -> Task<Result<std::shared_ptr<const Ranking>>> {
+    auto made = std::make_shared<Ranking>();
+    auto space = enumerate_space(entry, problem, on);
+    if (!space) co_return Unexpected(space.error());
+    made->space = std::move(*space);
+    auto order = rank_space(made->space, entry, problem, on);
+    if (!order) co_return Unexpected(order.error());
+    made->order = std::move(*order);
+    co_return std::shared_ptr<const Ranking>(std::move(made));
+  };
+  co_return co_await asio::co_spawn(cpu.get_executor(), work, asio::use_awaitable);
 }
 
 wire::CompileJob Core::compile_job(const SourceClosure& closure, const std::string& entry,

@@ -58,11 +58,14 @@ Task<Result<Ladder::Choice>> Ladder::near(const OpEntry& entry, const Problem& p
   const auto family = core_.family(problem.family());
   std::vector<Problem> tuned;
   for (const auto* winner : family) tuned.push_back(winner->problem);
-  std::vector<std::pair<std::string, std::string>>
-      neighbours;  // variant, problem key: copies, since the index may change while we wait
+  struct Neighbour {  // copies, since the index may change while we wait
+    std::string variant, key;
+    double distance;
+  };
+  std::vector<Neighbour> neighbours;
   for (const auto index : by_distance(problem, tuned))
     if (family[index]->problem_key != key && neighbours.size() < kNeighbours)
-      neighbours.emplace_back(family[index]->variant, family[index]->problem_key);
+      neighbours.push_back({family[index]->variant, family[index]->problem_key, distance(problem, tuned[index])});
   const auto symbols = problem_symbols(entry.op, problem);
   if (!symbols) co_return Unexpected(symbols.error());
   for (const auto& neighbour : neighbours) {
@@ -194,7 +197,12 @@ Task<Result<Served>> Ladder::get(const wire::GetRequest& request) {
 
   auto choice = co_await exact(entry, problem, key, !cached && core_.no_compiler.empty(), until);
   if (choice) co_return answer(entry, problem, key, *choice, request.want_cubin);
-  if (cached) co_return Unexpected(cached_miss(problem, key));
+  if (cached) {
+    Error miss = cached_miss(problem, key);
+    if (core_.winner(key) != nullptr)
+      miss.message = "Not cached: " + key + " has a winner, but its kernel is not stored: " + choice.error().text();
+    co_return Unexpected(std::move(miss));
+  }
   ++core_.counters.misses;
 
   std::string note;

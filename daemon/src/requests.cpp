@@ -63,9 +63,11 @@ Task<Result<Reply>> hello(Server& server, Session& session, const Json& body, in
 Task<Result<Reply>> get(Server& server, Session& session, const Json& body, int) {
   const auto request = wire::get_request_from_json(body);
   if (!request) co_return Unexpected(request.error());
+  // Before it is answered: tuning may end, and push, while the answer is still made.
+  if (const auto found = server.core().problem_of(request->op, request->fields))
+    session.asked_for(found->second.key(found->first->op));
   auto served = co_await server.ladder().get(*request);
   if (!served) co_return Unexpected(served.error());
-  session.asked_for(served->answer.problem);
   Reply reply;
   reply.fields = wire::to_json(served->answer);
   reply.file = std::move(served->file);
@@ -230,10 +232,14 @@ Task<Result<Reply>> variants(Server& server, Session&, const Json& body, int) {
   const auto arch = reader.string_or("arch", core.device.arch);
   if (!arch) co_return Unexpected(arch.error());
   if (auto done = reader.finish(); !done) co_return Unexpected(done.error());
-  if (full_arch(*arch) != core.device.arch)
-    co_return bad_input("arch", *arch,
-                        core.device.arch + ", which this daemon serves (tunerctl variants --arch needs no daemon)");
-  auto ranking = co_await core.ranking(*found->first, found->second, found->second.key(found->first->op));
+  Result<std::shared_ptr<const Ranking>> ranking = Unexpected(Error{});
+  if (full_arch(*arch) == core.device.arch) {
+    ranking = co_await core.ranking(*found->first, found->second, found->second.key(found->first->op));
+  } else {
+    const auto other = representative_device(core.devices, *arch);
+    if (!other) co_return Unexpected(other.error());
+    ranking = co_await core.rank(*found->first, found->second, *other);
+  }
   if (!ranking) co_return Unexpected(ranking.error());
   Reply reply;
   reply.fields["variants"] = Json::array();

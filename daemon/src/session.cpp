@@ -103,6 +103,18 @@ Task<void> Session::read() {
       co_await moment.async_wait(kTuple);
       break;
     }
+    if (id_of(*body) == 0) {
+      if (fd >= 0) ::close(fd);
+      ++server_.core().counters.bad_requests;
+      const auto id = body->find("id");
+      send(wire::error_reply(0, Error{Code::invalid_argument,
+                                      "Bad value for id",
+                                      "id",
+                                      id == body->end() ? "" : id->dump().substr(0, 40),
+                                      "a positive integer: replies carry it, and 0 is for pushes",
+                                      {}}));
+      continue;
+    }
     if (in_flight_ >= kInFlight) {
       if (fd >= 0) ::close(fd);
       send(wire::error_reply(id_of(*body), Error{Code::busy,
