@@ -11,7 +11,7 @@ constexpr auto kRestartPause = std::chrono::milliseconds(200);
 
 }  // namespace
 
-CompileService::CompileService(asio::io_context& loop, std::filesystem::path program, std::size_t workers,
+CompileService::CompileService(asio::io_context& loop, const std::filesystem::path& program, std::size_t workers,
                                Clock::duration deadline)
     : loop_(loop), deadline_(deadline), work_(loop.get_executor()) {
   for (std::size_t i = 0; i < workers; ++i)
@@ -74,29 +74,35 @@ Task<void> CompileService::run(Worker& worker, const std::shared_ptr<Flight>& fl
   wire::CompileResult& result = flight->compiled.result;
   result.id = flight->job.id;
   if (worker.jobs_done() >= kJobsAWorker) worker.stop();
-  auto hello = co_await worker.ensure();
-  if (!hello) {
-    result.error = hello.error().text();
-    log_warn("compile worker: " + result.error);
-    asio::steady_timer pause(loop_, kRestartPause);
-    co_await pause.async_wait(kTuple);
-    co_return;
+  // A worker may die of something else (the kernel's memory killer, an operator): only what kills two, or hangs one, is
+  // to blame.
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    auto hello = co_await worker.ensure();
+    if (!hello) {
+      result.error = hello.error().text();
+      log_warn("compile worker: " + result.error);
+      asio::steady_timer pause(loop_, kRestartPause);
+      co_await pause.async_wait(kTuple);
+      co_return;
+    }
+    auto body = co_await worker.call(to_json(flight->job), deadline_);
+    if (stopping_) co_return;
+    auto parsed = body ? wire::compile_result_from_json(*body) : Result<wire::CompileResult>(Unexpected(body.error()));
+    if (parsed) {
+      ++counters_.compiles;
+      result = std::move(*parsed);
+      counters_.seconds += result.compile_ms / 1e3;
+      counters_.failed += !result.ok;
+      counters_.rejected += result.ok && !result.rejected.empty();
+      co_return;
+    }
+    ++counters_.killed;
+    result.error = "The compile of " + flight->job.name + " " + parsed.error().message;
+    log_warn(result.error);
+    if (parsed.error().code == Code::deadline) break;
   }
-  auto body = co_await worker.call(to_json(flight->job), deadline_);
-  if (stopping_) co_return;
   ++counters_.compiles;
-  auto parsed = body ? wire::compile_result_from_json(*body) : Result<wire::CompileResult>(Unexpected(body.error()));
-  if (parsed) {
-    result = std::move(*parsed);
-    counters_.seconds += result.compile_ms / 1e3;
-    counters_.failed += !result.ok;
-    counters_.rejected += result.ok && !result.rejected.empty();
-    co_return;
-  }
-  ++counters_.killed;
   flight->compiled.fatal = true;
-  result.error = "The compile of " + flight->job.name + " " + parsed.error().message;
-  log_warn(result.error);
 }
 
 void CompileService::stop() {

@@ -23,7 +23,8 @@ struct Compiled {
 
 class CompileService {
  public:
-  CompileService(asio::io_context& loop, std::filesystem::path program, std::size_t workers, Clock::duration deadline);
+  CompileService(asio::io_context& loop, const std::filesystem::path& program, std::size_t workers,
+                 Clock::duration deadline);
 
   // The NVRTC version, from the first worker's hello. Error: no NVRTC here.
   Task<Result<std::string>> start();

@@ -245,6 +245,9 @@ Result<CommandLine> read_command_line(int argc, char** argv) {
   number("--max-clients", "max_clients", "Most connections at once");
   number("--queue-limit", "queue_limit", "Most problems waiting to be tuned");
   text("--log-level", "log_level", "trace, debug, info, warn or error");
+  // A flag given twice: the later one holds, so that a script can append to what it was given.
+  for (auto* option : app.get_options())
+    if (option->get_name() != "--templates") option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {

@@ -34,6 +34,7 @@ struct Tuner::Trial {
   wire::MeasureResult result;
   std::vector<double> samples_us;  // of the trial and of the finals
   double time_us = 0;
+  bool broken = false;  // it faulted when it was timed again
   bool usable() const { return result.status == "ok" && !result.tainted; }
 };
 
@@ -285,16 +286,24 @@ Task<Status> Tuner::finals(Job& job, std::vector<Trial>& trials) {
   std::sort(trials.begin(), trials.end(), [](const Trial& a, const Trial& b) { return a.time_us < b.time_us; });
   trials.resize(std::min(trials.size(), kFinalists));
   // Head to head, in turn: an early reading in a quiet moment does not decide.
-  if (core_.real_device() && trials.size() > 1) {
+  if (core_.measuring() && trials.size() > 1) {
     for (auto& trial : trials) trial.samples_us.clear();
     for (int round = 0; round < kFinalRounds; ++round)
       for (std::size_t i = 0; i < trials.size(); ++i) {
         auto& trial = trials[round % 2 == 0 ? i : trials.size() - 1 - i];
+        if (trial.broken) continue;
         auto again = co_await time_again(job, trial);
         if (!again) co_return Unexpected(again.error());
+        if (again->status == "fault") {
+          ++job.report.faulted;
+          core_.quarantine(trial.variant.text(), trial.source->closure.digest, again->error);
+          trial.broken = true;
+        }
         if (again->status != "ok" || again->tainted) continue;
         trial.samples_us.insert(trial.samples_us.end(), again->samples_us.begin(), again->samples_us.end());
       }
+    std::erase_if(trials, [](const Trial& trial) { return trial.broken; });
+    if (trials.empty()) co_return fail(Code::unsupported, "Every finalist faulted when it was timed again");
     for (auto& trial : trials)
       if (!trial.samples_us.empty()) trial.time_us = median(trial.samples_us);
     std::stable_sort(trials.begin(), trials.end(),

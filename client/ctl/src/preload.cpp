@@ -28,7 +28,7 @@ Json to_json(const std::vector<Difference>& differences) {
 Status compile_plan(PreloadPlan& plan, const worker_host::CompilePoolOptions& pool, const std::string& nvrtc) {
   std::vector<Error> failures;
   Progress progress(plan.jobs.size());
-  TRY(worker_host::compile_all(pool, plan.jobs, [&](std::size_t job, wire::CompileResult result) {
+  TRY(worker_host::compile_all(pool, plan.jobs, [&](std::size_t job, const wire::CompileResult& result) {
     if (const Status taken = take_kernel(plan, job, result, nvrtc); !taken) failures.push_back(taken.error());
     progress.step(plan.jobs[job].name + (result.ok ? "" : ": failed"));
   }));
