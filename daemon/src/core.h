@@ -41,6 +41,13 @@ struct Ranking {
   std::vector<std::size_t> order;  // valid ones, best first
 };
 
+// A ranking under way, for all who ask for it meanwhile.
+struct RankingFlight {
+  explicit RankingFlight(const asio::any_io_executor& executor) : done(executor) {}
+  Signal done;
+  Result<std::shared_ptr<const Ranking>> result = fail(Code::internal, "not ranked");
+};
+
 class Core {
  public:
   Core(asio::io_context& loop, Config config);
@@ -107,6 +114,7 @@ class Core {
   std::map<std::string, std::vector<std::string>> families_;  // family -> keys
   std::map<std::string, cache::QuarantineEntry> quarantine_;  // by variant + digest
   std::list<std::pair<std::string, std::shared_ptr<const Ranking>>> rankings_;
+  std::map<std::string, std::shared_ptr<RankingFlight>> ranking_flights_;
   std::unordered_map<std::string, cache::Artifact> memory_;  // what could not be written
   std::list<std::string> memory_order_;
   std::list<std::pair<std::string, std::shared_ptr<const SealedFile>>> files_;

@@ -20,11 +20,24 @@ Task<Result<std::shared_ptr<const Ranking>>> Core::ranking(const OpEntry& entry,
       rankings_.splice(rankings_.begin(), rankings_, it);
       co_return it->second;
     }
-  auto ranked = co_await rank(entry, problem, device);
-  if (!ranked) co_return ranked;
-  rankings_.emplace_front(key, *ranked);
+  if (const auto found = ranking_flights_.find(key); found != ranking_flights_.end()) {
+    const auto flight = found->second;
+    co_await flight->done.wait_until(Clock::time_point::max());
+    co_return flight->result;
+  }
+  const auto flight = std::make_shared<RankingFlight>(loop.get_executor());
+  ranking_flights_[key] = flight;
+  try {
+    flight->result = co_await rank(entry, problem, device);
+  } catch (const std::exception& error) {
+    flight->result = fail(Code::internal, "Ranking " + key + " failed: " + error.what());
+  }
+  ranking_flights_.erase(key);
+  flight->done.notify();
+  if (!flight->result) co_return flight->result;
+  rankings_.emplace_front(key, *flight->result);
   if (rankings_.size() > kRankings) rankings_.pop_back();
-  co_return ranked;
+  co_return flight->result;
 }
 
 Task<Result<std::shared_ptr<const Ranking>>> Core::rank(const OpEntry& entry, const Problem& problem,

@@ -115,6 +115,16 @@ Task<void> Session::read() {
                                       {}}));
       continue;
     }
+    if (!greeted_) {
+      // Nothing else is read before the hello is answered, and without a common version nothing at all.
+      ++in_flight_;
+      co_await handle(std::move(*body), fd);
+      if (greeted_) first_byte = Clock::time_point::max();
+      if (greeted_) continue;
+      asio::steady_timer moment(server_.core().loop, std::chrono::milliseconds(100));
+      co_await moment.async_wait(kTuple);
+      break;
+    }
     if (in_flight_ >= kInFlight) {
       if (fd >= 0) ::close(fd);
       send(wire::error_reply(id_of(*body), Error{Code::busy,
@@ -137,7 +147,12 @@ Task<void> Session::handle(Json body, int fd) {
   auto self = shared_from_this();
   const auto id = id_of(body);
   ++server_.core().counters.requests;
-  auto reply = co_await answer_request(server_, *this, body, fd);
+  Result<Reply> reply = fail(Code::internal, "The request failed in an unexpected way");
+  try {
+    reply = co_await answer_request(server_, *this, body, fd);
+  } catch (const std::exception& error) {
+    log_error(std::string("request: ") + error.what());
+  }
   --in_flight_;
   if (!reply) {
     if (reply.error().code == Code::invalid_argument) ++server_.core().counters.bad_requests;

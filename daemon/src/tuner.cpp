@@ -88,11 +88,17 @@ Task<void> Tuner::serve() {
     auto job = take();
     ++active_;
     const auto started = Clock::now();
-    auto status = co_await run(*job);
+    Status status = fail(Code::internal, "Tuning failed in an unexpected way");
+    try {
+      status = co_await run(*job);
+    } catch (const std::exception& error) {
+      log_error("tuning " + job->key + ": " + error.what());
+    }
     --active_;
     job->report.wall_s = std::chrono::duration<double>(Clock::now() - started).count();
     if (status) {
       ++core_.counters.tuned;
+      untuned_.erase(job->key);
     } else {
       ++core_.counters.tune_failed;
       job->report.state = "failed";

@@ -183,6 +183,8 @@ Task<Status> Tuner::measure(Job& job, const Ranking& ranking) {
 
   const auto ahead = Clock::now() - started;
   co_await core_.measure->turn().lock();
+  const std::shared_ptr<void> turn(nullptr,
+                                   [this](void*) { core_.measure->turn().unlock(); });  // also when something throws
   const auto measuring_since = Clock::now();
   // The budget is this problem's own time: waiting for another's turn does not count.
   const auto spent_s = [&] { return std::chrono::duration<double>(ahead + (Clock::now() - measuring_since)).count(); };
@@ -269,7 +271,6 @@ Task<Status> Tuner::measure(Job& job, const Ranking& ranking) {
     if (trial.usable()) trials.push_back(std::move(trial));
   }
   if (failure) failure = co_await finals(job, trials);
-  core_.measure->turn().unlock();
   job.report.measure_s = std::chrono::duration<double>(Clock::now() - measuring_since).count();
   job.report.compile_s = std::chrono::duration<double>(ahead).count();
   job.report.stop_reason = !reason.empty() ? reason : "exhausted";
@@ -297,9 +298,10 @@ Task<Status> Tuner::finals(Job& job, std::vector<Trial>& trials) {
         if (again->status == "fault") {
           ++job.report.faulted;
           core_.quarantine(trial.variant.text(), trial.source->closure.digest, again->error);
-          trial.broken = true;
         }
-        if (again->status != "ok" || again->tainted) continue;
+        // Whatever else it did (a launch that fails now, say), it may not win; a tainted reading only does not count.
+        trial.broken = again->status != "ok";
+        if (trial.broken || again->tainted) continue;
         trial.samples_us.insert(trial.samples_us.end(), again->samples_us.begin(), again->samples_us.end());
       }
     std::erase_if(trials, [](const Trial& trial) { return trial.broken; });

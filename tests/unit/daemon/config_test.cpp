@@ -28,7 +28,8 @@ TEST_CASE("the shipped example holds every default, and says what every field is
   Config config;
   REQUIRE(apply_file(*document, "tunerd.json", config));
   CHECK(to_json(config) == to_json(Config{}));
-  for (const auto& [name, value] : to_json(Config{}).items()) {
+  const Json defaults = to_json(Config{});
+  for (const auto& [name, value] : defaults.items()) {
     CAPTURE(name);
     CHECK((*document)["//"].contains(name));
     const bool path = name == "socket" || name == "cache" || name == "templates" || name == "devices";
