@@ -3,11 +3,14 @@
 namespace tunerd::wire {
 namespace {
 
+constexpr auto kReplace = Json::error_handler_t::replace;
+
 Json binary(const std::string& bytes) { return Json::binary(std::vector<std::uint8_t>(bytes.begin(), bytes.end())); }
 
 Result<std::string> binary_of(JsonReader& reader, const std::string& key) {
   const Json* value = reader.any(key);
-  if (value == nullptr || !value->is_binary()) return bad_input(reader.path() + "." + key, "", "binary data");
+  if (value == nullptr || !value->is_binary())
+    return bad_input(reader.path() + "." + key, value == nullptr ? "absent" : value->type_name(), "binary data");
   const auto& bytes = value->get_binary();
   return std::string(bytes.begin(), bytes.end());
 }
@@ -22,15 +25,24 @@ Result<std::vector<double>> numbers(JsonReader& reader, const std::string& key) 
   TRY_ASSIGN(const Json* list, reader.array(key));
   std::vector<double> out;
   for (const auto& value : *list) {
-    if (!value.is_number()) return bad_input(reader.path() + "." + key, value.dump(), "numbers");
+    if (!value.is_number()) return bad_input(reader.path() + "." + key, value.dump(-1, ' ', true, kReplace), "numbers");
     out.push_back(value.get<double>());
   }
   return out;
 }
 
-Result<std::uint64_t> id_of(JsonReader& reader) {
-  TRY_ASSIGN(const auto id, reader.integer("id"));
-  return static_cast<std::uint64_t>(id);
+// Ids and seeds use all 64 bits.
+Result<std::uint64_t> unsigned_of(JsonReader& reader, const std::string& key) {
+  const Json* value = reader.any(key);
+  if (value != nullptr && value->is_number_unsigned()) return value->get<std::uint64_t>();
+  return bad_input(reader.path() + "." + key, value == nullptr ? "absent" : value->dump(-1, ' ', true, kReplace),
+                   "an unsigned integer");
+}
+
+Status check_type(JsonReader& reader, const std::string& expected) {
+  TRY_ASSIGN(const auto type, reader.string("type"));
+  if (type == expected) return {};
+  return bad_input(reader.path() + ".type", type, expected);
 }
 
 }  // namespace
@@ -51,7 +63,7 @@ Json to_json(const WorkerHello& hello) {
 Result<WorkerHello> worker_hello_from_json(const Json& json) {
   JsonReader reader(json, "worker_hello");
   WorkerHello hello;
-  TRY(reader.string("type"));
+  TRY(check_type(reader, "hello"));
   TRY_ASSIGN(hello.role, reader.string("role"));
   TRY_ASSIGN(hello.pid, reader.integer("pid"));
   TRY_ASSIGN(hello.nvrtc, reader.string("nvrtc"));
@@ -80,8 +92,8 @@ Json to_json(const CompileJob& job) {
 Result<CompileJob> compile_job_from_json(const Json& json) {
   JsonReader reader(json, "compile_job");
   CompileJob job;
-  TRY(reader.string("type"));
-  TRY_ASSIGN(job.id, id_of(reader));
+  TRY(check_type(reader, "compile"));
+  TRY_ASSIGN(job.id, unsigned_of(reader, "id"));
   TRY_ASSIGN(job.name, reader.string("name"));
   TRY_ASSIGN(job.source_name, reader.string("source_name"));
   TRY_ASSIGN(job.source, reader.string("source"));
@@ -118,8 +130,8 @@ Json to_json(const CompileResult& result) {
 Result<CompileResult> compile_result_from_json(const Json& json) {
   JsonReader reader(json, "compile_result");
   CompileResult result;
-  TRY(reader.string("type"));
-  TRY_ASSIGN(result.id, id_of(reader));
+  TRY(check_type(reader, "compiled"));
+  TRY_ASSIGN(result.id, unsigned_of(reader, "id"));
   TRY_ASSIGN(result.ok, reader.boolean_or("ok", false));
   TRY_ASSIGN(result.cubin, binary_of(reader, "cubin"));
   TRY_ASSIGN(result.log, reader.string("log"));
@@ -157,8 +169,8 @@ Json to_json(const MeasureJob& job) {
 Result<MeasureJob> measure_job_from_json(const Json& json) {
   JsonReader reader(json, "measure_job");
   MeasureJob job;
-  TRY(reader.string("type"));
-  TRY_ASSIGN(job.id, id_of(reader));
+  TRY(check_type(reader, "measure"));
+  TRY_ASSIGN(job.id, unsigned_of(reader, "id"));
   TRY_ASSIGN(job.variant, reader.string("variant"));
   TRY_ASSIGN(job.problem_key, reader.string("problem_key"));
   TRY_ASSIGN(const Json* op, reader.object("op"));
@@ -180,9 +192,10 @@ Result<MeasureJob> measure_job_from_json(const Json& json) {
   TRY_ASSIGN(job.min_replay_us, reader.number("min_replay_us"));
   if (!(job.min_replay_us > 0 && job.min_replay_us <= 1e6))
     return bad_input("measure_job.min_replay_us", std::to_string(job.min_replay_us), "above 0, at most 1e6");
-  TRY_ASSIGN(const auto seed, reader.integer("seed"));
-  job.seed = static_cast<std::uint64_t>(seed);
+  TRY_ASSIGN(job.seed, unsigned_of(reader, "seed"));
   TRY_ASSIGN(job.memory_limit_bytes, reader.integer("memory_limit_bytes"));
+  if (job.memory_limit_bytes < 1)
+    return bad_input("measure_job.memory_limit_bytes", std::to_string(job.memory_limit_bytes), "1 or more");
   TRY(reader.finish());
   return job;
 }
@@ -211,8 +224,8 @@ Json to_json(const MeasureResult& result) {
 Result<MeasureResult> measure_result_from_json(const Json& json) {
   JsonReader reader(json, "measure_result");
   MeasureResult result;
-  TRY(reader.string("type"));
-  TRY_ASSIGN(result.id, id_of(reader));
+  TRY(check_type(reader, "measured"));
+  TRY_ASSIGN(result.id, unsigned_of(reader, "id"));
   TRY_ASSIGN(result.status, reader.string("status"));
   TRY_ASSIGN(result.error, reader.string("error"));
   TRY_ASSIGN(const Json* gates, reader.array("gates"));

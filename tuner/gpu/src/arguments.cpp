@@ -70,7 +70,11 @@ Result<LaunchPlan> LaunchPlan::make(const Device& device, CUfunction function, c
                                     const std::map<std::string, double>& reals) {
   LaunchPlan plan;
   plan.function_ = function;
-  plan.pdl_ = recipe.launch.pdl;
+  // After a workspace was cleared there is no kernel to overlap with.
+  plan.pdl_ =
+      recipe.launch.pdl && std::none_of(recipe.arguments.begin(), recipe.arguments.end(), [](const Argument& argument) {
+        return argument.kind == Argument::Kind::workspace && argument.init == "zero_each";
+      });
   plan.cooperative_ = recipe.launch.cooperative;
   TRY_ASSIGN(plan.concrete_, concrete_launch(recipe, symbols));
   plan.scalars_.reserve(recipe.arguments.size());  // parameters_ points into it
@@ -128,7 +132,7 @@ Status LaunchPlan::launch(const Device& device) const {
   config.blockDimZ = static_cast<unsigned int>(concrete_.block[2]);
   config.sharedMemBytes = static_cast<unsigned int>(concrete_.dynamic_smem_bytes);
   config.hStream = device.stream();
-  std::array<CUlaunchAttribute, 2> attributes{};
+  std::array<CUlaunchAttribute, 3> attributes{};
   unsigned int count = 0;
   if (concrete_.cluster[0] * concrete_.cluster[1] * concrete_.cluster[2] > 1) {
     attributes[count].id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
@@ -139,6 +143,10 @@ Status LaunchPlan::launch(const Device& device) const {
   if (cooperative_) {
     attributes[count].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
     attributes[count++].value.cooperative = 1;
+  }
+  if (pdl_) {
+    attributes[count].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    attributes[count++].value.programmaticStreamSerializationAllowed = 1;
   }
   config.attrs = attributes.data();
   config.numAttrs = count;

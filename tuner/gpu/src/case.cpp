@@ -7,6 +7,7 @@
 namespace tunerd::gpu {
 namespace {
 
+constexpr double kReferencePatience = 3;  // launch deadlines: it is plain and in fp64
 constexpr std::int64_t kReferenceThreads = 256, kReferenceBlocks = std::int64_t{1} << 20;
 
 Fill fill_of(const TensorSpec& tensor, Fill mode) {
@@ -128,14 +129,43 @@ Result<std::shared_ptr<Case>> Verifier::build(const wire::MeasureJob& job, const
   config.hStream = device_.stream();
   TRY(device_.check(device_.api().launch(&config, reference, parameters.data(), nullptr),
                     "Launching the reference kernel"));
-  TRY(device_.wait());
+  TRY(device_.wait_for(kReferencePatience * device_.launch_deadline_s(), "The reference kernel"));
+  TRY(seal(*test));
   return test;
+}
+
+Status Verifier::seal(Case& test) {
+  for (const auto& [name, input] : test.inputs)
+    test.sealed.push_back({"its input " + name, input.matrix().pointer, input.payload_bytes()});
+  for (const auto& [name, expected] : test.outputs) {
+    test.sealed.push_back({"memory far outside of " + name, expected.ref.pointer(), expected.ref.bytes()});
+    test.sealed.push_back({"memory far outside of " + name, expected.err.pointer(), expected.err.bytes()});
+  }
+  if (test.sealed.size() > Helpers::kSlots)
+    return bad_input("tensors", std::to_string(test.sealed.size()),
+                     "at most " + std::to_string(Helpers::kSlots) + " inputs and references");
+  TRY(helpers_.reset_verdicts());
+  for (std::size_t i = 0; i < test.sealed.size(); ++i)
+    TRY(helpers_.checksum(test.sealed[i].pointer, test.sealed[i].bytes, static_cast<int>(i)));
+  TRY_ASSIGN(const auto verdicts, helpers_.verdicts());
+  for (std::size_t i = 0; i < test.sealed.size(); ++i) test.sealed[i].sum = verdicts[i].count;
+  return {};
+}
+
+Result<std::string> Verifier::broken_seal(const Case& test) {
+  TRY(helpers_.reset_verdicts());
+  for (std::size_t i = 0; i < test.sealed.size(); ++i)
+    TRY(helpers_.checksum(test.sealed[i].pointer, test.sealed[i].bytes, static_cast<int>(i)));
+  TRY_ASSIGN(const auto verdicts, helpers_.verdicts());
+  for (std::size_t i = 0; i < test.sealed.size(); ++i)
+    if (verdicts[i].count != test.sealed[i].sum) return test.sealed[i].what;
+  return std::string{};
 }
 
 Result<std::shared_ptr<Case>> Verifier::prepare(const wire::MeasureJob& job, const OpSpec& op, const Problem& problem,
                                                 Fill fill) {
-  const std::string key =
-      problem.key(op) + "/" + std::to_string(static_cast<int>(fill)) + "/" + std::to_string(job.seed);
+  const std::string key = problem.key(op) + "/" + std::to_string(static_cast<int>(fill)) + "/" +
+                          std::to_string(job.seed) + "/" + sha256_hex(job.reference_cubin);
   for (auto it = cases_.begin(); it != cases_.end(); ++it)
     if (it->first == key) {
       cases_.splice(cases_.begin(), cases_, it);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "model/device.h"
+
 namespace tunerd::gpu {
 namespace {
 
@@ -51,6 +53,13 @@ Result<std::vector<KernelParameter>> read_parameters(std::string_view info) {
   }
   std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.ordinal < b.ordinal; });
   return out;
+}
+
+// The compute capability in e_flags: its second byte since ABI version 8 (CUDA 13), the lowest before.
+int compute_capability(const Elf64_Ehdr& header) {
+  constexpr std::uint8_t kSecondByteSince = 8;
+  return static_cast<int>(header.e_ident[EI_ABIVERSION] >= kSecondByteSince ? header.e_flags >> 8 & 0xff
+                                                                            : header.e_flags & 0xff);
 }
 
 std::int64_t expected_bytes(const Argument& argument) {
@@ -102,6 +111,7 @@ Result<CubinKernel> find_kernel(std::string_view cubin, const std::string& entry
     return error;
   }
   kernel.entry = entry;
+  kernel.cc = compute_capability(header);
   return kernel;
 }
 
@@ -122,6 +132,15 @@ Status check_parameters(const CubinKernel& kernel, const Recipe& recipe) {
     return error;
   }
   return {};
+}
+
+Status check_arch(const CubinKernel& kernel, const std::string& arch) {
+  TRY_ASSIGN(const int wanted, arch_cc(arch));
+  if (kernel.cc == wanted) return {};
+  auto error = bad_input("arch", "sm_" + std::to_string(kernel.cc), arch);
+  error.value().code = Code::corrupt;
+  error.value().message = "The cubin of " + kernel.entry + " is for another architecture";
+  return error;
 }
 
 }  // namespace tunerd::gpu

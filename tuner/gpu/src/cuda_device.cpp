@@ -72,12 +72,13 @@ class CudaDevice final : public MeasureDevice {
     TRY(check_parameters(kernel_info, job.recipe));
     TRY_ASSIGN(const Module module, Module::load(*device_, job.cubin));
     TRY_ASSIGN(const CUfunction kernel, module.function(job.recipe.entry));
+    if (last_problem_ != job.problem_key) timer_.forget();
+    last_problem_ = job.problem_key;
     // Within what is really there, whatever the job allows.
     wire::MeasureJob bounded = job;
     TRY_ASSIGN(const auto free_bytes, device_->free_bytes());
-    bounded.memory_limit_bytes = std::min(job.memory_limit_bytes, free_bytes / 10 * 9);
-    if (last_problem_ != job.problem_key) timer_.forget();
-    last_problem_ = job.problem_key;
+    const std::int64_t room = free_bytes + verifier_.cached_bytes() + timer_.held_bytes();
+    bounded.memory_limit_bytes = std::min(job.memory_limit_bytes, room / 10 * 9);
     if (job.verify) {
       TRY_ASSIGN(result.gates, verifier_.run(bounded, op, problem, kernel));
       if (!result.gates.back().passed) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdio>
 #include <thread>
 #include <utility>
 
@@ -145,17 +146,21 @@ Result<std::int64_t> Device::free_bytes() const {
   return static_cast<std::int64_t>(free);
 }
 
-Status Device::wait() const {
+Status Device::wait_for(double limit_s, const char* what) const {
   const auto started = std::chrono::steady_clock::now();
-  const auto limit = std::chrono::duration<double>(launch_deadline_s_);
+  const auto limit = std::chrono::duration<double>(limit_s);
   for (int spins = 0;; ++spins) {
     const CUresult state = api_.stream_query(stream_);
     if (state == CUDA_SUCCESS) return {};
-    if (state != CUDA_ERROR_NOT_READY) return check(state, "The kernel failed");
+    if (state != CUDA_ERROR_NOT_READY) {
+      lost_ = true;  // what a stream reports is what ran on it, and that stays with the context
+      return check(state, (std::string(what) + " failed").c_str());
+    }
     if (std::chrono::steady_clock::now() - started > limit) {
       lost_ = true;
-      return fail(Code::deadline,
-                  "The kernel did not end within " + std::to_string(static_cast<int>(launch_deadline_s_)) + " s");
+      char seconds[32];
+      std::snprintf(seconds, sizeof seconds, "%g", limit_s);
+      return fail(Code::deadline, std::string(what) + " did not end within " + seconds + " s");
     }
     if (spins > 2000) std::this_thread::sleep_for(std::chrono::microseconds(50));
   }

@@ -13,7 +13,9 @@ namespace {
 constexpr unsigned int kThreads = 256;
 constexpr std::int64_t kMostBlocks = 8192;
 
-double smallest_normal(DType dtype) { return dtype == DType::fp16 ? 0x1p-14 : dtype == DType::fp64 ? 0x1p-1022 : 0x1p-126; }
+double smallest_normal(DType dtype) {
+  return dtype == DType::fp16 ? 0x1p-14 : dtype == DType::fp64 ? 0x1p-1022 : 0x1p-126;
+}
 
 double largest_finite(DType dtype) {
   switch (dtype) {
@@ -53,6 +55,7 @@ Result<Helpers> Helpers::build(const Device& device, const Compiler& compiler) {
   TRY_ASSIGN(helpers.check_bytes_, helpers.module_->function("check_bytes"));
   TRY_ASSIGN(helpers.check_padding_, helpers.module_->function("check_padding"));
   TRY_ASSIGN(helpers.same_bytes_, helpers.module_->function("same_bytes"));
+  TRY_ASSIGN(helpers.checksum_, helpers.module_->function("checksum"));
   TRY_ASSIGN(helpers.sweep_, helpers.module_->function("sweep"));
   TRY_ASSIGN(helpers.empty_, helpers.module_->function("empty"));
   TRY(helpers.reset_verdicts());
@@ -89,8 +92,9 @@ Status Helpers::compare(const Matrix& out, CUdeviceptr ref, CUdeviceptr err, boo
   int dtype = static_cast<int>(m.dtype), exact = bitwise ? 1 : 0;
   double eps = epsilon(m.dtype), smallest = smallest_normal(m.dtype), largest = largest_finite(m.dtype);
   CUdeviceptr verdict = slots_->pointer() + static_cast<std::size_t>(slot) * sizeof(Verdict);
-  return launch(compare_, m.rows * m.cols,
-                {&m.pointer, &ref, &err, &m.rows, &m.cols, &m.ld, &dtype, &exact, &c, &eps, &smallest, &largest, &verdict});
+  return launch(
+      compare_, m.rows * m.cols,
+      {&m.pointer, &ref, &err, &m.rows, &m.cols, &m.ld, &dtype, &exact, &c, &eps, &smallest, &largest, &verdict});
 }
 
 Status Helpers::check_bytes(CUdeviceptr pointer, std::int64_t bytes, std::uint8_t value, int slot) const {
@@ -115,6 +119,11 @@ Status Helpers::same_bytes(CUdeviceptr a, CUdeviceptr b, std::int64_t bytes, int
   return launch(same_bytes_, bytes / 8 + 8, {&a, &b, &bytes, &verdict});
 }
 
+Status Helpers::checksum(CUdeviceptr pointer, std::int64_t bytes, int slot) const {
+  CUdeviceptr verdict = slots_->pointer() + static_cast<std::size_t>(slot) * sizeof(Verdict);
+  return launch(checksum_, bytes / 8 + 8, {&pointer, &bytes, &verdict});
+}
+
 Status Helpers::sweep(const Buffer& buffer) const {
   CUdeviceptr pointer = buffer.pointer(), sink = slots_->pointer() + (kSlots - 1) * sizeof(Verdict);
   std::int64_t count = buffer.bytes() / 16;
@@ -124,7 +133,7 @@ Status Helpers::sweep(const Buffer& buffer) const {
 Status Helpers::empty() const { return launch(empty_, 1, {}); }
 
 Status Helpers::reset_verdicts() const {
-  // count 0, first all ones: one memset for each half of every slot would be many; a host copy of 1 KiB is one call.
+  // count 0, first all ones: one memset for each half of every slot would be many; a host copy of 4 KiB is one call.
   static const std::vector<Verdict> kClear(kSlots);
   return device_->check(
       device_->api().from_host(slots_->pointer(), kClear.data(), kClear.size() * sizeof(Verdict), device_->stream()),

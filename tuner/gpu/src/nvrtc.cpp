@@ -110,9 +110,11 @@ wire::CompileResult Compiler::compile(const wire::CompileJob& job) const {
     result.error = result.log.empty() ? impl_->error_string(status) : first_error(result.log);
     return result;
   }
-  if (auto entry = find_kernel(result.cubin, job.entry); !entry) {
+  const auto kernel = find_kernel(result.cubin, job.entry);
+  const Status usable = kernel ? check_arch(*kernel, job.arch) : Status(Unexpected(kernel.error()));
+  if (!usable) {
     result.cubin.clear();
-    result.error = entry.error().text();
+    result.error = usable.error().text();
     return result;
   }
   result.ok = true;

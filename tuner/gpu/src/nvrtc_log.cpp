@@ -19,10 +19,25 @@ std::int64_t number_before(std::string_view line, std::string_view word) {
   return value;
 }
 
+// Whether a line that opens a function's section opens the one of `entry`, and not of another whose name holds it.
+bool opens(std::string_view line, std::string_view entry) {
+  static constexpr std::string_view kEntry = "Compiling entry function '", kProperties = "Function properties for ";
+  if (const auto at = line.find(kEntry); at != std::string_view::npos) {
+    const auto rest = line.substr(at + kEntry.size());
+    return rest.substr(0, rest.find('\'')) == entry;
+  }
+  const auto rest = line.substr(line.find(kProperties) + kProperties.size());
+  return rest.substr(0, rest.find_last_not_of(" \r") + 1) == entry;
+}
+
+bool word_character(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+
 // "C7508" in the line, or empty. C7519 only says that arrives were injected: noted in the log, not a reason to reject.
 std::string rejected_code(std::string_view line) {
   for (std::size_t at = line.find("C75"); at != std::string_view::npos; at = line.find("C75", at + 1)) {
     const auto code = line.substr(at, 5);
+    // Within a longer word it is part of somebody's name.
+    if ((at > 0 && word_character(line[at - 1])) || (at + 5 < line.size() && word_character(line[at + 5]))) continue;
     const bool digits = code.size() == 5 && std::isdigit(static_cast<unsigned char>(code[3])) &&
                         std::isdigit(static_cast<unsigned char>(code[4]));
     if (digits && code != "C7519") return std::string(code);
@@ -42,7 +57,7 @@ Resources read_log(const std::string& log, const std::string& entry) {
     rest = end == std::string_view::npos ? std::string_view{} : rest.substr(end + 1);
     if (line.find("Compiling entry function") != std::string_view::npos ||
         line.find("Function properties for") != std::string_view::npos)
-      ours = line.find(entry) != std::string_view::npos;
+      ours = opens(line, entry);
     if (ours && line.find("bytes stack frame") != std::string_view::npos) {
       out.stack_bytes = number_before(line, "bytes stack frame");
       out.spill_bytes = number_before(line, "bytes spill stores") + number_before(line, "bytes spill loads");

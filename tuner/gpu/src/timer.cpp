@@ -52,7 +52,7 @@ class Graph {
   CUgraphExec executable_ = nullptr;
 };
 
-// Milliseconds of what `work` issues, between two events.
+// Microseconds of what `work` issues, between two events.
 Result<double> elapsed_us(const Device& device, Event& begin, Event& end, const std::function<Status()>& work) {
   TRY(begin.record());
   TRY(work());
@@ -74,6 +74,10 @@ double median(std::vector<double> values) {
 
 void Timer::forget() { copies_ = {}; }
 
+std::int64_t Timer::held_bytes() const {
+  return copies_.bytes_each * static_cast<std::int64_t>(copies_.tensors.size()) + sweep_.bytes();
+}
+
 Status Timer::prepare(const wire::MeasureJob& job, const OpSpec& op, const Problem& problem) {
   if (copies_.key == job.problem_key && !copies_.tensors.empty()) return {};
   forget();
@@ -84,6 +88,9 @@ Status Timer::prepare(const wire::MeasureJob& job, const OpSpec& op, const Probl
       TRY_ASSIGN(const auto span, tensor_span_elements(tensor, symbols));
       bytes += span * size_bytes(tensor_dtype(tensor, problem));
     }
+  if (bytes > job.memory_limit_bytes)
+    return fail(Code::busy, "One copy of the tensors takes " + std::to_string(bytes) + " bytes, the limit is " +
+                                std::to_string(job.memory_limit_bytes));
   const std::int64_t l2 = std::max<std::int64_t>(device_.l2_bytes(), 1 << 20);
   const std::int64_t wanted = std::clamp<std::int64_t>((3 * l2 + bytes - 1) / bytes + 1, 2, kMostCopies);
   const std::int64_t count = std::clamp<std::int64_t>(job.memory_limit_bytes / 2 / bytes, 1, wanted);
@@ -153,6 +160,10 @@ Result<Timing> Timer::time(const wire::MeasureJob& job, const OpSpec& op, const 
   std::int64_t launches = static_cast<std::int64_t>(std::ceil(job.min_replay_us / std::max(once_us, 1.0)));
   launches = copies_.sweep ? std::clamp<std::int64_t>(launches, 1, copies)
                            : std::clamp<std::int64_t>(launches, std::min(copies, kMostLaunches), kMostLaunches);
+  // A replay counts as one launch for the deadline: many copies of a slow kernel must not look like one that never
+  // ends.
+  const double most_us = 0.25e6 * device_.launch_deadline_s();
+  launches = std::clamp<std::int64_t>(static_cast<std::int64_t>(most_us / std::max(once_us, 1.0)), 1, launches);
   Graph graph(device_);
   const auto captured = graph.capture([&]() -> Status {
     for (std::int64_t i = 0; i < launches; ++i) TRY(launch(static_cast<std::size_t>(i)));

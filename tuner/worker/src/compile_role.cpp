@@ -33,12 +33,9 @@ int run_compile(const Options& options) {
   if (!wire::send_frame(options.fd, to_json(hello)) || !compiler) return 1;
   for (;;) {
     auto body = wire::receive_frame(options.fd, wire::kMaxReplyBytes, nullptr);
-    if (!body) return body.error().code == Code::io ? 0 : 1;
+    if (!body) return ended(body.error());
     auto job = wire::compile_job_from_json(*body);
-    if (!job) {
-      std::fprintf(stderr, "tuner-worker: %s\n", job.error().text().c_str());
-      return 1;
-    }
+    if (!job) return ended(job.error());
     if (!wire::send_frame(options.fd, to_json(compiler->compile(*job)))) return 1;
     if (options.max_rss_mib > 0 && resident_mib() > options.max_rss_mib) return 0;  // the parent starts a fresh one
   }

@@ -1,6 +1,6 @@
 #include <unistd.h>
 
-#include <cstdio>
+#include <memory>
 
 #include "gpu/device.h"
 #include "roles.h"
@@ -31,12 +31,9 @@ int run_measure(const Options& options) {
   if (!wire::send_frame(options.fd, to_json(hello)) || !device) return 1;
   for (;;) {
     auto body = wire::receive_frame(options.fd, wire::kMaxReplyBytes, nullptr);
-    if (!body) return body.error().code == Code::io ? 0 : 1;
+    if (!body) return ended(body.error());
     auto job = wire::measure_job_from_json(*body);
-    if (!job) {
-      std::fprintf(stderr, "tuner-worker: %s\n", job.error().text().c_str());
-      return 1;
-    }
+    if (!job) return ended(job.error());
     const auto result = (*device)->run(*job);
     if (!wire::send_frame(options.fd, to_json(result))) return 1;
     // No destructors: with a kernel that never ends, releasing anything would wait for it.

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "model/result.h"
+
 namespace tunerd::worker {
 
 struct Options {
@@ -15,6 +17,9 @@ struct Options {
   std::int64_t max_rss_mib = 1024;   // compile: end after a job that left more than this resident
   double launch_deadline_s = 10;     // measure: a kernel that runs longer never ends
 };
+
+// The exit code for what receiving gave: 0 when the parent closed the socket, else 1, with the reason on stderr.
+int ended(const Error& error);
 
 int run_compile(const Options& options);
 int run_measure(const Options& options);

@@ -39,7 +39,8 @@ class LaunchPlan {
   };
   CUfunction function_ = nullptr;
   ConcreteLaunch concrete_;
-  bool pdl_ = false, cooperative_ = false;
+  bool pdl_ = false;  // its start may overlap the end of the kernel before it
+  bool cooperative_ = false;
   std::vector<Scalar> scalars_;
   struct alignas(128) Map {
     CUtensorMap map;

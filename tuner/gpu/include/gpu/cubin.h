@@ -16,6 +16,7 @@ struct KernelParameter {
 
 struct CubinKernel {
   std::string entry;
+  int cc = 0;                               // what it was compiled for, times 10: 90
   std::vector<KernelParameter> parameters;  // by ordinal
 };
 
@@ -26,5 +27,8 @@ Result<CubinKernel> find_kernel(std::string_view cubin, const std::string& entry
 // The kernel's parameters against the recipe's arguments: their number, and each one's size (pointer 8, i32 and f32 4,
 // i64 8, tensor map 128).
 Status check_parameters(const CubinKernel& kernel, const Recipe& recipe);
+
+// Whether the cubin is for `arch` ("sm_90a"); a cubin does not tell sm_90 from sm_90a.
+Status check_arch(const CubinKernel& kernel, const std::string& arch);
 
 }  // namespace tunerd::gpu

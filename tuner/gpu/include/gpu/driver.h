@@ -73,9 +73,11 @@ class Device {
   std::int64_t memory_bytes_per_s() const;  // clock x bus width x 2, 0 when the driver does not tell
   Json facts() const;
   Result<std::int64_t> free_bytes() const;
-  // Waits for the stream, at most the launch deadline. Code::deadline when the work did not end: the context is lost
-  // with it.
-  Status wait() const;
+  // Waits for the stream, at most the launch deadline. Code::deadline when the work did not end. Whatever the failure,
+  // the context is lost with it. `what` opens the message.
+  Status wait(const char* what = "The kernel") const { return wait_for(launch_deadline_s_, what); }
+  Status wait_for(double limit_s, const char* what) const;
+  double launch_deadline_s() const { return launch_deadline_s_; }
   // A fatal failure marks the device lost.
   Status check(CUresult result, const char* what) const;
   // Once lost, nothing may be released any more: with a kernel that never ends even a free would wait for ever. The

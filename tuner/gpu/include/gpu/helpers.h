@@ -34,10 +34,12 @@ class Helpers {
   Status check_bytes(CUdeviceptr pointer, std::int64_t bytes, std::uint8_t value, int slot) const;
   Status check_padding(const Matrix& matrix, std::uint8_t value, int slot) const;
   Status same_bytes(CUdeviceptr a, CUdeviceptr b, std::int64_t bytes, int slot) const;
+  // The slot's count becomes a sum over every byte and its place: equal before and after when nothing was written.
+  Status checksum(CUdeviceptr pointer, std::int64_t bytes, int slot) const;
   Status sweep(const Buffer& buffer) const;
   Status empty() const;
 
-  static constexpr int kSlots = 64;
+  static constexpr int kSlots = 256;
   Status reset_verdicts() const;                  // all slots to nothing wrong
   Result<std::vector<Verdict>> verdicts() const;  // waits for the stream
   // The element's value as a number, for a message. Waits.
@@ -50,7 +52,7 @@ class Helpers {
   std::shared_ptr<Module> module_;
   std::shared_ptr<Buffer> slots_;
   CUfunction fill_ = nullptr, compare_ = nullptr, check_bytes_ = nullptr, check_padding_ = nullptr,
-             same_bytes_ = nullptr, sweep_ = nullptr, empty_ = nullptr;
+             same_bytes_ = nullptr, checksum_ = nullptr, sweep_ = nullptr, empty_ = nullptr;
 };
 
 }  // namespace tunerd::gpu

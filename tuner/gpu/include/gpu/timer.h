@@ -28,6 +28,7 @@ class Timer {
   // An empty kernel in the same kind of graph, microseconds a launch; measured once.
   Result<double> launch_floor_us();
   void forget();  // releases the copies
+  std::int64_t held_bytes() const;
 
  private:
   struct Copies {

@@ -50,6 +50,14 @@ struct Case {
   };
   std::map<std::string, Expected> outputs;
   std::int64_t bytes = 0;  // of device memory held
+  // What no variant may change, with its checksum: the inputs, the reference. The case serves variant after variant.
+  struct Sealed {
+    std::string what;
+    CUdeviceptr pointer = 0;
+    std::int64_t bytes = 0;
+    std::uint64_t sum = 0;
+  };
+  std::vector<Sealed> sealed;
 };
 
 class Verifier {
@@ -61,11 +69,15 @@ class Verifier {
   Result<std::vector<wire::GateResult>> run(const wire::MeasureJob& job, const OpSpec& op, const Problem& problem,
                                             CUfunction kernel);
   void forget();  // drops cached cases
+  std::int64_t cached_bytes() const { return cached_bytes_; }
 
  private:
   Result<std::shared_ptr<Case>> prepare(const wire::MeasureJob& job, const OpSpec& op, const Problem& problem,
                                         Fill fill);
   Result<std::shared_ptr<Case>> build(const wire::MeasureJob& job, const OpSpec& op, const Problem& problem, Fill fill);
+  Status seal(Case& test);
+  // Names what differs from its checksum, or empty.
+  Result<std::string> broken_seal(const Case& test);
   Result<wire::GateResult> check(const std::string& gate, const wire::MeasureJob& job, const Case& test,
                                  CUfunction kernel);
 
