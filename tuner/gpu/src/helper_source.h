@@ -1,5 +1,6 @@
-// Source of the worker's own small kernels: filling inputs, comparing outputs, checking bands and padding, the empty kernel, the L2 sweep.
-// Compiled once, when a measure worker starts. dtype codes follow DType: 0 bf16, 1 fp16, 2 fp32, 3 fp64, 4 int32.
+// Source of the worker's own small kernels: filling inputs, comparing outputs, checking bands and padding, the empty
+// kernel, the L2 sweep. Compiled once, when a measure worker starts. dtype codes follow DType: 0 bf16, 1 fp16, 2 fp32,
+// 3 fp64, 4 int32.
 #pragma once
 
 namespace tunerd::gpu {
