@@ -92,7 +92,7 @@ TEST_CASE("a child dies with its parent") {
   const pid_t parent = ::fork();
   REQUIRE(parent >= 0);
   if (parent == 0) {
-    auto process = worker_host::Process::spawn("/bin/sh", {"-c", "sleep 1000"});
+    auto process = worker_host::Process::spawn("/bin/sh", {"-c", "exec sleep 1000"});
     const pid_t pid = process ? process->pid() : 0;
     if (::write(ends[1], &pid, sizeof pid) != sizeof pid) ::_exit(1);
     ::raise(SIGKILL);  // no destructor runs
