@@ -143,8 +143,13 @@ TEST_CASE("a miss is tuned in the background and pushed, without anybody asking 
   Client client = daemon.client();
   must(client.call("subscribe"));
   const Reply first = must(get_twice(client, 768, 1024, "now", true));
-  CHECK(first.fields["quality"] == "default");
-  CHECK(contains(first.fields["note"], "queued"));
-  REQUIRE(client.push(kPatienceMs).has_value());
+  // The compile that answers is the one that tuning waits for: whichever ends first, no answer is older than its push.
+  if (first.fields["quality"] != "exact") {
+    CHECK(first.fields["quality"] == "default");
+    CHECK(contains(first.fields["note"], "queued"));
+  }
+  const auto pushed = client.push(kPatienceMs);
+  REQUIRE(pushed.has_value());
+  CHECK((*pushed)["answer"]["quality"] == "exact");
   CHECK(must(get_twice(client, 768, 1024)).fields["quality"] == "exact");
 }
