@@ -12,23 +12,6 @@
 namespace tunerd::daemon {
 namespace {
 
-// Waits until the socket can be read or written; false once the deadline has passed or the socket failed.
-Task<bool> ready(Socket& socket, Socket::wait_type what, Clock::time_point deadline) {
-  auto expired = std::make_shared<bool>(false);
-  asio::steady_timer timer(co_await asio::this_coro::executor, deadline);
-  timer.async_wait([expired, &socket](const boost::system::error_code& error) {
-    if (error || *expired) return;
-    *expired = true;
-    boost::system::error_code ignored;
-    socket.cancel(ignored);
-  });
-  const auto [error] = co_await socket.async_wait(what, kTuple);
-  const bool in_time = !*expired;
-  *expired = true;  // a callback already queued must not touch the socket any more
-  timer.cancel();
-  co_return !error && in_time;
-}
-
 Unexpected closed() { return fail(Code::io, "closed by peer"); }
 
 // Reads exactly `size` bytes, taking a descriptor that comes with them.
@@ -67,6 +50,26 @@ Task<Status> read_exactly(Socket& socket, char* to, std::size_t size, Clock::tim
 }
 
 }  // namespace
+
+Task<bool> ready(Socket& socket, Socket::wait_type what, Clock::time_point deadline) {
+  if (deadline == Clock::time_point::max()) {
+    const auto [error] = co_await socket.async_wait(what, kTuple);
+    co_return !error;
+  }
+  auto expired = std::make_shared<bool>(false);
+  asio::steady_timer timer(co_await asio::this_coro::executor, deadline);
+  timer.async_wait([expired, &socket](const boost::system::error_code& error) {
+    if (error || *expired) return;
+    *expired = true;
+    boost::system::error_code ignored;
+    socket.cancel(ignored);
+  });
+  const auto [error] = co_await socket.async_wait(what, kTuple);
+  const bool in_time = !*expired;
+  *expired = true;  // a callback already queued must not touch the socket any more
+  timer.cancel();
+  co_return !error && in_time;
+}
 
 void Signal::notify() {
   happened_ = true;
@@ -130,7 +133,7 @@ Task<Result<Json>> read_frame(Socket& socket, std::uint32_t max_body_bytes, Cloc
   co_return wire::parse_body(body);
 }
 
-Task<Status> write_bytes(Socket& socket, const std::string& bytes, int fd_to_pass, Clock::time_point deadline) {
+Result<std::size_t> send_now(Socket& socket, std::string_view bytes, int fd_to_pass) {
   std::size_t sent = 0;
   while (sent < bytes.size()) {
     iovec part{const_cast<char*>(bytes.data()) + sent, bytes.size() - sent};
@@ -148,17 +151,26 @@ Task<Status> write_bytes(Socket& socket, const std::string& bytes, int fd_to_pas
       std::memcpy(CMSG_DATA(header), &fd_to_pass, sizeof fd_to_pass);
     }
     const ssize_t wrote = ::sendmsg(socket.native_handle(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (wrote >= 0) {
+    if (wrote >= 0)
       sent += static_cast<std::size_t>(wrote);
-      continue;
-    }
-    if (errno == EINTR) continue;
-    if (errno != EAGAIN && errno != EWOULDBLOCK)
-      co_return fail(Code::io, std::string("Cannot write: ") + std::strerror(errno));
+    else if (errno == EAGAIN || errno == EWOULDBLOCK)
+      break;
+    else if (errno != EINTR)
+      return fail(Code::io, std::string("Cannot write: ") + std::strerror(errno));
+  }
+  return sent;
+}
+
+Task<Status> write_bytes(Socket& socket, const std::string& bytes, int fd_to_pass, Clock::time_point deadline) {
+  std::size_t sent = 0;
+  while (true) {
+    const auto more = send_now(socket, std::string_view(bytes).substr(sent), sent == 0 ? fd_to_pass : -1);
+    if (!more) co_return Unexpected(more.error());
+    sent += *more;
+    if (sent == bytes.size()) co_return Status{};
     if (!co_await ready(socket, Socket::wait_write, deadline))
       co_return fail(Code::deadline, "The peer did not read in time");
   }
-  co_return Status{};
 }
 
 }  // namespace tunerd::daemon

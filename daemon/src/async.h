@@ -60,6 +60,12 @@ class Mutex {
 // Starts a coroutine whose exceptions end here, logged with `what`.
 void spawn(asio::io_context& loop, const char* what, std::function<Task<void>()> work);
 
+// Waits until the socket can be read or written; false once the deadline has passed or the socket failed.
+Task<bool> ready(Socket& socket, Socket::wait_type what, Clock::time_point deadline);
+
+// Sends what the socket takes at once, with a descriptor (-1: none) at the first byte: how many bytes.
+Result<std::size_t> send_now(Socket& socket, std::string_view bytes, int fd_to_pass);
+
 // One frame, as wire/frame.h defines them. Code::deadline after `deadline`, Code::io "closed by peer" at a clean end.
 // *fd receives a passed descriptor (-1: none); when fd is null one is closed.
 Task<Result<Json>> read_frame(Socket& socket, std::uint32_t max_body_bytes, Clock::time_point first_byte,

@@ -179,7 +179,7 @@ Status check(const Config& config) {
   TRY(in_range("launch_deadline_s", config.launch_deadline_s, 0.1, 3600));
   TRY(in_range("max_clients", static_cast<double>(config.max_clients), 1, 100'000));
   TRY(in_range("queue_limit", static_cast<double>(config.queue_limit), 1, 10'000'000));
-  TRY(make_strategy(config.strategy, {}, 1));
+  TRY(make_strategy(config.strategy, {}));
   const std::vector<std::string> levels{"trace", "debug", "info", "warn", "error"};
   if (std::find(levels.begin(), levels.end(), config.log_level) == levels.end())
     return unknown_name("log_level", config.log_level, levels);
@@ -233,7 +233,7 @@ Result<CommandLine> read_command_line(int argc, char** argv) {
   text("--offline", "offline", "Serve without a GPU for this architecture (sm_90a) or device (h200-sxm)");
   text("--replay", "replay", "Measure from a recording (tests)");
   number("--workers", "workers", "Compile workers; 0: one a core");
-  text("--strategy", "strategy", "Search strategy: model, random, exhaustive");
+  text("--strategy", "strategy", "Search strategy: learned, model, random, exhaustive");
   number("--sol-target", "sol_target", "Stop tuning a problem at this SOL fraction");
   number("--budget-variants", "budget_variants", "Measure at most so many variants a problem");
   number("--budget-seconds", "budget_seconds", "Tune a problem at most so long");

@@ -138,6 +138,7 @@ Status Core::reload_winners() {
     }
   winners_.clear();
   families_.clear();
+  answers.clear();
   const std::string device_class = context.device_class.key(), environment = context.environment.key();
   for (auto& winner : all) {
     if (winner.device_class_key != device_class || winner.environment_key != environment) continue;
@@ -205,6 +206,7 @@ Status Core::put_winner(cache::Winner winner) {
   const std::string key = winner.problem_key, family_name = winner.problem.family();
   if (!winners_.contains(key)) families_[family_name].push_back(key);
   winners_[key] = std::move(winner);
+  answers.forget(key);
   return written;
 }
 
@@ -217,6 +219,7 @@ void Core::quarantine(const std::string& variant, const std::string& template_di
       log_error("the quarantine was not stored: " + written.error().text());
     }
   quarantine_[variant + "/" + template_digest] = std::move(entry);
+  answers.clear();
 }
 
 bool Core::is_quarantined(const std::string& variant, const std::string& template_digest) const {

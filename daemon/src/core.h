@@ -8,6 +8,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "answers.h"
 #include "cache/store.h"
 #include "compile_service.h"
 #include "daemon/config.h"
@@ -68,6 +69,7 @@ class Core {
   std::unique_ptr<MeasureService> measure;  // null offline
   asio::thread_pool cpu{1};
   Counters counters;
+  Answers answers;
   Clock::time_point started = Clock::now();
   std::string no_compiler;  // why nothing can be compiled; empty when it can
   std::vector<std::string> warnings;

@@ -78,6 +78,9 @@ Task<Result<Reply>> get(Server& server, Session& session, const Json& body, int)
   Reply reply;
   reply.fields = wire::to_json(served->answer);
   reply.file = std::move(served->file);
+  // Waiting for tuning could still change one that was only predicted.
+  if (served->answer.quality == wire::Quality::exact && (served->answer.measured || request->wait != wire::Wait::tuned))
+    reply.settled = served->answer.problem;
   co_return reply;
 }
 

@@ -8,8 +8,9 @@ namespace tunerd::daemon {
 struct Reply {
   Json fields = Json::object();
   std::shared_ptr<const SealedFile> file;
-  bool stop = false;   // end the daemon after this reply
-  bool close = false;  // end the connection after this reply
+  std::string settled;  // the problem whose winner this answers with: true until that changes; empty otherwise
+  bool stop = false;    // end the daemon after this reply
+  bool close = false;   // end the connection after this reply
 };
 
 // Owns `fd` (-1: none came).

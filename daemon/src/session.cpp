@@ -2,6 +2,9 @@
 
 #include <unistd.h>
 
+#include <limits>
+
+#include "inbox.h"
 #include "log.h"
 #include "requests.h"
 #include "server.h"
@@ -43,17 +46,57 @@ void Session::close() {
 }
 
 void Session::send(const Json& body, std::shared_ptr<const SealedFile> file) {
+  const std::uint16_t flags = file ? wire::kFlagFd : std::uint16_t{0};
+  send_bytes(wire::encode_frame(body, flags), std::move(file));
+}
+
+void Session::send_bytes(std::string bytes, std::shared_ptr<const SealedFile> file) {
   if (closed_) return;
-  Frame frame{wire::encode_frame(body, file ? wire::kFlagFd : std::uint16_t{0}), std::move(file)};
-  queued_bytes_ += frame.bytes.size();
+  if (queue_.empty() && !writing_) {
+    const auto sent = send_now(socket_, bytes, file ? file->fd() : -1);
+    if (!sent) return close();
+    if (*sent == bytes.size()) return;
+    if (*sent > 0) file.reset();  // gone with the first byte
+    bytes.erase(0, *sent);
+  }
+  queued_bytes_ += bytes.size();
   if (queued_bytes_ > kQueueBytes) {
     ++server_.core().counters.dropped_clients;
     log_warn("dropped client " + name_ + " (pid " + std::to_string(peer_.pid) + "): it does not read its answers");
     close();
     return;
   }
-  queue_.push_back(std::move(frame));
+  queue_.push_back({std::move(bytes), std::move(file)});
   work_.notify();
+}
+
+bool Session::answer_again(std::string_view body) {
+  auto& core = server_.core();
+  const auto id = wire::find_id(body);
+  if (!id || id->id == 0) return false;
+  const auto* ready = core.answers.find({body.substr(0, id->at), body.substr(id->at + id->size)});
+  if (ready == nullptr) return false;
+  ++core.counters.requests;
+  ++core.counters.served["exact"];
+  asked_for(ready->problem);
+  send_bytes(with_id(*ready, id->id), ready->file);
+  return true;
+}
+
+void Session::remember(std::string_view body, const Json& reply, std::shared_ptr<const SealedFile> file,
+                       std::string problem) {
+  const auto id = wire::find_id(body);
+  if (!id) return;
+  Answers::Ready ready;
+  Json longest = reply;
+  longest["id"] = std::numeric_limits<std::uint64_t>::max();
+  ready.frame = wire::encode_frame(longest, file ? wire::kFlagFd : std::uint16_t{0});
+  const auto at = wire::find_id(std::string_view(ready.frame).substr(wire::kHeaderBytes));
+  if (!at || at->size != 9) return;
+  ready.id_at = wire::kHeaderBytes + at->at + 1;
+  ready.file = std::move(file);
+  ready.problem = std::move(problem);
+  server_.core().answers.put({body.substr(0, id->at), body.substr(id->at + id->size)}, std::move(ready));
 }
 
 bool Session::subscribed_to(const std::string& op, const std::string& problem_key) const {
@@ -72,13 +115,16 @@ void Session::asked_for(const std::string& problem_key) {
 Task<void> Session::read() {
   auto self = shared_from_this();
   auto first_byte = Clock::now() + kGreetingDeadline;
+  Inbox inbox(socket_);
   while (!closed_) {
-    int fd = -1;
-    auto body = co_await read_frame(socket_, wire::kMaxRequestBytes, first_byte, kFrameDeadline, &fd);
+    const auto frame = co_await inbox.next(first_byte, kFrameDeadline);
+    const int fd = frame ? frame->fd : -1;
     if (closed_) {
       if (fd >= 0) ::close(fd);
       break;
     }
+    if (frame && fd < 0 && greeted_ && answer_again(frame->body)) continue;
+    auto body = frame ? wire::parse_body(frame->body) : Result<Json>(Unexpected(frame.error()));
     if (!body) {
       if (fd >= 0) ::close(fd);
       const Error& error = body.error();
@@ -118,7 +164,7 @@ Task<void> Session::read() {
     if (!greeted_) {
       // Nothing else is read before the hello is answered, and without a common version nothing at all.
       ++in_flight_;
-      co_await handle(std::move(*body), fd);
+      co_await handle(std::move(*body), fd, {});
       if (greeted_) first_byte = Clock::time_point::max();
       if (greeted_) continue;
       asio::steady_timer moment(server_.core().loop, std::chrono::milliseconds(100));
@@ -138,12 +184,14 @@ Task<void> Session::read() {
     first_byte = Clock::time_point::max();
     ++in_flight_;
     spawn(server_.core().loop, "request",
-          [self, request = std::move(*body), fd]() mutable { return self->handle(std::move(request), fd); });
+          [self, request = std::move(*body), fd, raw = std::string(frame->body)]() mutable {
+            return self->handle(std::move(request), fd, std::move(raw));
+          });
   }
   close();
 }
 
-Task<void> Session::handle(Json body, int fd) {
+Task<void> Session::handle(Json body, int fd, std::string raw) {
   auto self = shared_from_this();
   const auto id = id_of(body);
   ++server_.core().counters.requests;
@@ -164,7 +212,9 @@ Task<void> Session::handle(Json body, int fd) {
     send(wire::error_reply(id, reply.error()));
     co_return;
   }
-  send(wire::ok_reply(id, std::move(reply->fields)), std::move(reply->file));
+  const Json whole = wire::ok_reply(id, std::move(reply->fields));
+  if (!reply->settled.empty()) remember(raw, whole, reply->file, std::move(reply->settled));
+  send(whole, std::move(reply->file));
   if (reply->stop) server_.request_stop();
   if (reply->close) {
     asio::steady_timer moment(server_.core().loop, std::chrono::milliseconds(100));
@@ -183,8 +233,10 @@ Task<void> Session::write() {
     }
     Frame frame = std::move(queue_.front());
     queue_.pop_front();
+    writing_ = true;
     auto sent =
         co_await write_bytes(socket_, frame.bytes, frame.file ? frame.file->fd() : -1, Clock::now() + kWriteDeadline);
+    writing_ = false;
     queued_bytes_ -= frame.bytes.size();
     if (!sent) {
       if (sent.error().code == Code::deadline) ++server_.core().counters.dropped_clients;

@@ -23,7 +23,8 @@ class Session : public std::enable_shared_from_this<Session> {
 
   void start();
   void close();
-  // Queues a frame; drops the client when what it has not read passes the cap.
+  // Sends a frame, at once when the client takes it, else from a queue; drops the client when what it has not read
+  // passes the cap.
   void send(const Json& body, std::shared_ptr<const SealedFile> file = nullptr);
 
   const Peer& peer() const { return peer_; }
@@ -37,7 +38,10 @@ class Session : public std::enable_shared_from_this<Session> {
  private:
   Task<void> read();
   Task<void> write();
-  Task<void> handle(Json body, int fd);
+  Task<void> handle(Json body, int fd, std::string raw);
+  bool answer_again(std::string_view body);  // whether the answer was ready
+  void remember(std::string_view body, const Json& reply, std::shared_ptr<const SealedFile> file, std::string problem);
+  void send_bytes(std::string bytes, std::shared_ptr<const SealedFile> file);
 
   Server& server_;
   Socket socket_;
@@ -50,6 +54,7 @@ class Session : public std::enable_shared_from_this<Session> {
   };
   std::deque<Frame> queue_;
   std::size_t queued_bytes_ = 0, in_flight_ = 0;
+  bool writing_ = false;  // a frame is under way outside of the queue
   Signal work_;
   bool subscribed_ = false;
   std::set<std::string> ops_, problems_;

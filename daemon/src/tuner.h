@@ -45,6 +45,7 @@ class Tuner {
   std::shared_ptr<Job> take();
   std::shared_ptr<Job> find_or_add(const OpEntry& entry, const Problem& problem, std::optional<Budget> budget);
   Task<Status> run(Job& job);
+  Task<std::vector<Prior>> priors(const Job& job);
   Task<Status> predict(Job& job, const Ranking& ranking);
   Task<Status> measure(Job& job, const Ranking& ranking);
   Task<Status> finals(Job& job, std::vector<Trial>& trials);

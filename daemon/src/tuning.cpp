@@ -9,7 +9,9 @@
 namespace tunerd::daemon {
 namespace {
 
-constexpr std::size_t kAhead = 32;  // variants compiled ahead of the measurement, at most
+// Variants compiled ahead of the measurement: what the compilers can work on, and a few that are done. More would be
+// proposed before the search has seen what they depend on.
+constexpr std::size_t kAheadMore = 4, kAheadMost = 32;
 constexpr std::size_t kFinalists = 3;
 constexpr int kFinalRounds = 3;
 constexpr double kHysteresis = 0.01;      // a challenger must be this much faster than the incumbent
@@ -143,9 +145,11 @@ Task<Status> Tuner::measure(Job& job, const Ranking& ranking) {
   const auto started = Clock::now();
   const auto sol = speed_of_light(job.entry->op, job.problem, core_.device);
   if (!sol) co_return Unexpected(sol.error());
-  auto strategy = make_strategy(core_.config.strategy, ranking.order, 1);
+  StrategyInput input{&ranking.space, ranking.order, 1, {}};
+  if (core_.config.strategy == "learned") input.priors = co_await priors(job);
+  Stopping stopping(input.priors.empty() ? without_priors(job.budget) : job.budget, sol->t_sol_us);
+  auto strategy = make_strategy(core_.config.strategy, input);
   if (!strategy) co_return Unexpected(strategy.error());
-  Stopping stopping(job.budget, sol->t_sol_us);
 
   // Compiles run ahead: each starts as its own coroutine and lands in its slot.
   struct Pending {
@@ -157,10 +161,11 @@ Task<Status> Tuner::measure(Job& job, const Ranking& ranking) {
   std::deque<std::shared_ptr<Pending>> pending;
   bool exhausted = false;
   std::int64_t proposed = 0;
+  const std::size_t ahead_most = std::min(kAheadMost, core_.compile->workers() + kAheadMore);
   const auto refill = [&] {
     // No more than the budget can still use, a few spare for those that are rejected.
     const std::int64_t useful = job.budget.variants - job.report.measured + 4;
-    while (!exhausted && pending.size() < kAhead && static_cast<std::int64_t>(pending.size()) < useful) {
+    while (!exhausted && pending.size() < ahead_most && static_cast<std::int64_t>(pending.size()) < useful) {
       const auto next = (*strategy)->propose(1);
       if (next.empty()) {
         exhausted = true;

@@ -61,4 +61,8 @@ inline __device__ unsigned pack2(float low, float high, fp16_t) {
   return (unsigned)from_float<fp16_t>(low).bits | ((unsigned)from_float<fp16_t>(high).bits << 16);
 }
 
+// The two values of such a word.
+inline __device__ float2 unpack2(unsigned word, bf16_t) { return {__uint_as_float(word << 16), __uint_as_float(word & 0xffff0000u)}; }
+inline __device__ float2 unpack2(unsigned word, fp16_t) { return {to_float(fp16_t{(unsigned short)word}), to_float(fp16_t{(unsigned short)(word >> 16)})}; }
+
 }  // namespace tunerd::device

@@ -6,6 +6,22 @@
 
 namespace tunerd::device {
 
+// The arithmetic alone; `bias` and `residual` are ignored where the problem has none.
+inline __device__ float finish(float value, float bias, float residual) {
+#if HAS_BIAS
+  value += bias;
+#endif
+#if defined(EPILOGUE_GELU)
+  value = gelu(value);
+#elif defined(EPILOGUE_SILU)
+  value = silu(value);
+#endif
+#if HAS_RESIDUAL
+  value += residual;
+#endif
+  return value;
+}
+
 struct Epilogue {
   const element_t* bias;      // [n], null when HAS_BIAS is 0
   const element_t* residual;  // [m,n], null when HAS_RESIDUAL is 0
@@ -13,18 +29,7 @@ struct Epilogue {
   long long m, n, ld_residual, ld_y;
 
   __device__ float apply(float value, long long row, long long col) const {
-#if HAS_BIAS
-    value += to_float(bias[col]);
-#endif
-#if defined(EPILOGUE_GELU)
-    value = gelu(value);
-#elif defined(EPILOGUE_SILU)
-    value = silu(value);
-#endif
-#if HAS_RESIDUAL
-    value += to_float(residual[row * ld_residual + col]);
-#endif
-    return value;
+    return finish(value, HAS_BIAS ? to_float(bias[col]) : 0.0f, HAS_RESIDUAL ? to_float(residual[row * ld_residual + col]) : 0.0f);
   }
 
   __device__ void store(float value, long long row, long long col) const {

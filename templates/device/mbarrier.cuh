@@ -8,6 +8,14 @@ inline __device__ void mbarrier_init(unsigned barrier, unsigned arrivals) { asm 
 inline __device__ void mbarrier_init_fence() { asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async.shared::cta;" ::: "memory"); }
 
 inline __device__ void mbarrier_arrive(unsigned barrier) { asm volatile("{\n.reg .b64 state;\nmbarrier.arrive.shared::cta.b64 state, [%0];\n}" ::"r"(barrier) : "memory"); }
+// The same on the barrier at this address in the shared memory of block `rank` of the cluster. Publishes no writes to that block (a release
+// at cluster scope costs hundreds of cycles): it says that reading is over.
+inline __device__ void mbarrier_arrive_at(unsigned barrier, unsigned rank) {
+  asm volatile(
+      "{\n.reg .b32 remote;\nmapa.shared::cluster.u32 remote, %0, %1;\nmbarrier.arrive.shared::cluster.b64 _, [remote];\n}" ::"r"(barrier),
+      "r"(rank)
+      : "memory");
+}
 // One arrival, and `bytes` that the copy engine will bring before the phase can end.
 inline __device__ void mbarrier_arrive_expect(unsigned barrier, unsigned bytes) {
   asm volatile("{\n.reg .b64 state;\nmbarrier.arrive.expect_tx.shared::cta.b64 state, [%0], %1;\n}" ::"r"(barrier), "r"(bytes) : "memory");

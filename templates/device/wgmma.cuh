@@ -60,12 +60,21 @@ inline __device__ void wgmma(float (&d)[WGMMA_N / 2], unsigned long long a, unsi
 #elif WGMMA_N == 32
   asm volatile(WGMMA("m64n32k16", R0 "," R1, "%16", "%17", "%18")
                : D8(0), D8(8) : "l"(a), "l"(b), "r"(keep));
+#elif WGMMA_N == 48
+  asm volatile(WGMMA("m64n48k16", R0 "," R1 "," R2, "%24", "%25", "%26")
+               : D8(0), D8(8), D8(16) : "l"(a), "l"(b), "r"(keep));
 #elif WGMMA_N == 64
   asm volatile(WGMMA("m64n64k16", R0 "," R1 "," R2 "," R3, "%32", "%33", "%34")
                : D8(0), D8(8), D8(16), D8(24) : "l"(a), "l"(b), "r"(keep));
+#elif WGMMA_N == 80
+  asm volatile(WGMMA("m64n80k16", R0 "," R1 "," R2 "," R3 "," R4, "%40", "%41", "%42")
+               : D8(0), D8(8), D8(16), D8(24), D8(32) : "l"(a), "l"(b), "r"(keep));
 #elif WGMMA_N == 96
   asm volatile(WGMMA("m64n96k16", R0 "," R1 "," R2 "," R3 "," R4 "," R5, "%48", "%49", "%50")
                : D8(0), D8(8), D8(16), D8(24), D8(32), D8(40) : "l"(a), "l"(b), "r"(keep));
+#elif WGMMA_N == 112
+  asm volatile(WGMMA("m64n112k16", R0 "," R1 "," R2 "," R3 "," R4 "," R5 "," R6, "%56", "%57", "%58")
+               : D8(0), D8(8), D8(16), D8(24), D8(32), D8(40), D8(48) : "l"(a), "l"(b), "r"(keep));
 #elif WGMMA_N == 128
   asm volatile(WGMMA("m64n128k16", R0 "," R1 "," R2 "," R3 "," R4 "," R5 "," R6 "," R7, "%64", "%65", "%66")
                : D8(0), D8(8), D8(16), D8(24), D8(32), D8(40), D8(48), D8(56) : "l"(a), "l"(b), "r"(keep));
@@ -82,7 +91,7 @@ inline __device__ void wgmma(float (&d)[WGMMA_N / 2], unsigned long long a, unsi
   asm volatile(WGMMA("m64n256k16", R0 "," R1 "," R2 "," R3 "," R4 "," R5 "," R6 "," R7 "," R8 "," R9 "," R10 "," R11 "," R12 "," R13 "," R14 "," R15, "%128", "%129", "%130")
                : D8(0), D8(8), D8(16), D8(24), D8(32), D8(40), D8(48), D8(56), D8(64), D8(72), D8(80), D8(88), D8(96), D8(104), D8(112), D8(120) : "l"(a), "l"(b), "r"(keep));
 #else
-  static_assert(WGMMA_N == 16, "WGMMA_N is one of 16, 32, 64, 96, 128, 160, 192, 224, 256");
+  static_assert(WGMMA_N == 16, "WGMMA_N is one of 16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256");
 #endif
 }
 

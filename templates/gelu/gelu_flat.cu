@@ -1,5 +1,6 @@
 #include "device/activation.cuh"
 #include "device/convert.cuh"
+#include "device/pdl.cuh"
 #include "device/vector.cuh"
 
 using namespace tunerd::device;
@@ -7,6 +8,8 @@ using namespace tunerd::device;
 // Blocks tile columns by THREADS·VEC·UNROLL and stride over rows.
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
 gelu_flat(const element_t* x, element_t* y, long long rows, long long cols, long long ld_x, long long ld_y) {
+  launch_dependents();
+  wait_for_previous();
   constexpr long long kStep = (long long)THREADS * VEC, kTile = kStep * UNROLL;
   const long long tiles = (cols + kTile - 1) / kTile;
   for (long long job = blockIdx.x; job < rows * tiles; job += gridDim.x) {

@@ -2,6 +2,7 @@
 #include "device/epilogue.cuh"
 #include "device/mma.cuh"
 #include "device/raster.cuh"
+#include "device/pdl.cuh"
 #include "device/splitk.cuh"
 
 using namespace tunerd::device;
@@ -71,6 +72,8 @@ gemm_mma(const element_t* x, const element_t* w, const element_t* bias, const el
     fill = fill + 1 == STAGES ? 0 : fill + 1;
   };
 
+  launch_dependents();
+  wait_for_previous();
   float acc[kMt][kNt][4] = {};
 #pragma unroll
   for (int i = 0; i < STAGES - 1; ++i) load();

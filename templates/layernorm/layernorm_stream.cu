@@ -1,3 +1,4 @@
+#include "device/pdl.cuh"
 #include "device/reduce.cuh"
 #include "device/vector.cuh"
 #include "device/convert.cuh"
@@ -8,6 +9,8 @@ using namespace tunerd::device;
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
 layernorm_stream(const element_t* x, const element_t* weight, const element_t* bias, element_t* y, long long rows, long long cols, long long ld_x,
                  long long ld_y, float eps) {
+  launch_dependents();
+  wait_for_previous();
   __shared__ float scratch[32];
   constexpr long long kStep = (long long)THREADS * VEC;
   for (long long row = blockIdx.x; row < rows; row += gridDim.x) {

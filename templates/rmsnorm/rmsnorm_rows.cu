@@ -1,33 +1,38 @@
-#include "device/reduce.cuh"
+#include "device/pdl.cuh"
 #include "device/row.cuh"
+#include "device/row_group.cuh"
 
 using namespace tunerd::device;
 
-// The row stays in registers between the sum of squares and the scaling: x is read once.
-extern "C" __global__ void __launch_bounds__(TPR * RPB, 1)
+// The row stays in registers between the sum of squares and the scaling: x is read once. The weights, the same for every row, stay
+// there too. AHEAD: the next row is loading while this one is reduced.
+extern "C" __global__ void __launch_bounds__(TPR * RPB, PER_SM)
 rmsnorm_rows(const element_t* x, const element_t* weight, element_t* y, long long rows, long long cols, long long ld_x, long long ld_y, float eps) {
-  __shared__ float scratch[32];
-  const int lane = threadIdx.x % TPR, slot = threadIdx.x / TPR;
-  for (long long first = (long long)blockIdx.x * RPB; first < rows; first += (long long)gridDim.x * RPB) {
-    const long long row = first + slot;
-    RowTile<TPR, VEC, ITEMS> tile;
-    tile.load(x + (row < rows ? row : rows - 1) * ld_x, cols, lane, 0.0f);
+  launch_dependents();
+  wait_for_previous();
+  using Group = RowGroup<float, TPR, RPB, CLUSTER>;
+  __shared__ Group::Shared shared;
+  Group group(shared);
+  const int lane = group.lane();
+  const auto safe = [&](long long row) { return row < rows ? row : rows - 1; };
+  RowTile<TPR * CLUSTER, VEC, ITEMS, ONCE> tile, next;
+  RowTile<TPR * CLUSTER, VEC, ITEMS> w;
+  tile.load(x + safe(group.first() + group.slot()) * ld_x, cols, lane, 0.0f);
+  w.load(weight, cols, lane, 0.0f);
+  group.join();
+  for (long long first = group.first(); first < rows; first += group.step()) {
+    const long long row = first + group.slot();
+    const bool more = first + group.step() < rows;
+    if (AHEAD && more) next.load(x + safe(row + group.step()) * ld_x, cols, lane, 0.0f);
     float sum = 0.0f;
-#pragma unroll
-    for (int i = 0; i < ITEMS; ++i)
-#pragma unroll
-      for (int v = 0; v < VEC; ++v) sum += tile.value[i][v] * tile.value[i][v];
-    sum = reduce_row<Sum, TPR>(sum, scratch);
-    const float scale = rsqrtf(sum / (float)cols + eps);
-#pragma unroll
-    for (int i = 0; i < ITEMS; ++i) {
-      const long long c = tile.column(i, lane);
-      if (c < cols) {
-        const auto w = load_vector<element_t, VEC>(weight + c);
-#pragma unroll
-        for (int v = 0; v < VEC; ++v) tile.value[i][v] = tile.value[i][v] * scale * to_float(w.value[v]);
-      }
-    }
+    tile.each([&](float value, int, int) { sum += value * value; });
+    tile.keep_packed();
+    w.keep_packed();
+    const float scale = rsqrtf(group.reduce<Sum>(sum) / (float)cols + eps);
+    tile.map([&](float value, int item, int v) { return value * scale * w.get(item, v); });
     if (row < rows) tile.store(y + row * ld_y, cols, lane);
+    if (!more) break;
+    if (AHEAD) tile = next;
+    else tile.load(x + safe(row + group.step()) * ld_x, cols, lane, 0.0f);
   }
 }

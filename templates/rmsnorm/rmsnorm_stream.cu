@@ -1,3 +1,4 @@
+#include "device/pdl.cuh"
 #include "device/reduce.cuh"
 #include "device/vector.cuh"
 #include "device/convert.cuh"
@@ -7,6 +8,8 @@ using namespace tunerd::device;
 // For rows too long for registers: a block a row, read twice; the second read finds most of it in L2.
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
 rmsnorm_stream(const element_t* x, const element_t* weight, element_t* y, long long rows, long long cols, long long ld_x, long long ld_y, float eps) {
+  launch_dependents();
+  wait_for_previous();
   __shared__ float scratch[32];
   constexpr long long kStep = (long long)THREADS * VEC;
   for (long long row = blockIdx.x; row < rows; row += gridDim.x) {

@@ -1,38 +1,40 @@
-#include "device/reduce.cuh"
+#include "device/pdl.cuh"
 #include "device/row.cuh"
+#include "device/row_group.cuh"
+#include "device/softmax.cuh"
 
 using namespace tunerd::device;
 
-// One read, everything in registers, exp in base 2.
-extern "C" __global__ void __launch_bounds__(TPR * RPB, 1)
+// One read, one exponential an element and one exchange: a warp's exponentials are taken against its own maximum, and what it
+// multiplies them with at the end makes that the row's. AHEAD: the next row is loading while this one is reduced.
+extern "C" __global__ void __launch_bounds__(TPR * RPB, PER_SM)
 softmax_rows(const element_t* x, element_t* y, long long rows, long long cols, long long ld_x, long long ld_y) {
-  __shared__ float scratch[32];
-  constexpr float kLog2e = 1.4426950408889634f;
-  const int lane = threadIdx.x % TPR, slot = threadIdx.x / TPR;
-  for (long long first = (long long)blockIdx.x * RPB; first < rows; first += (long long)gridDim.x * RPB) {
-    const long long row = first + slot;
-    RowTile<TPR, VEC, ITEMS> tile;
-    tile.load(x + (row < rows ? row : rows - 1) * ld_x, cols, lane, Max::identity());
-    float top = Max::identity();
-#pragma unroll
-    for (int i = 0; i < ITEMS; ++i)
-#pragma unroll
-      for (int v = 0; v < VEC; ++v) top = fmaxf(top, tile.value[i][v]);
-    top = reduce_row<Max, TPR>(top, scratch);
-    float sum = 0.0f;
-#pragma unroll
-    for (int i = 0; i < ITEMS; ++i)
-#pragma unroll
-      for (int v = 0; v < VEC; ++v) {
-        const float e = exp2f((tile.value[i][v] - top) * kLog2e);
-        tile.value[i][v] = e;
-        if (tile.column(i, lane) < cols) sum += e;
-      }
-    const float scale = 1.0f / reduce_row<Sum, TPR>(sum, scratch);
-#pragma unroll
-    for (int i = 0; i < ITEMS; ++i)
-#pragma unroll
-      for (int v = 0; v < VEC; ++v) tile.value[i][v] *= scale;
+  launch_dependents();
+  wait_for_previous();
+  using Group = RowGroup<float2, TPR, RPB, CLUSTER>;
+  __shared__ Group::Shared shared;
+  Group group(shared);
+  const int lane = group.lane();
+  const auto safe = [&](long long row) { return row < rows ? row : rows - 1; };
+  RowTile<TPR * CLUSTER, VEC, ITEMS, ONCE> tile, next;
+  tile.load(x + safe(group.first() + group.slot()) * ld_x, cols, lane, Max::identity());
+  group.join();
+  for (long long first = group.first(); first < rows; first += group.step()) {
+    const long long row = first + group.slot();
+    const bool more = first + group.step() < rows;
+    if (AHEAD && more) next.load(x + safe(row + group.step()) * ld_x, cols, lane, Max::identity());
+    float top = Max::identity(), sum = 0.0f, power[ITEMS][VEC];
+    tile.each([&](float value, int, int) { top = fmaxf(top, value); });
+    top = reduce_lanes<Max, Group::kLanes>(top);
+    const float base = exp_base(top);
+    tile.each([&](float value, int item, int v) { sum += power[item][v] = exp_of(value - base); });
+    const float2 all = merge_softmax(group, {top, reduce_lanes<Sum, Group::kLanes>(sum)});
+    // A row of -inf: this is NaN, as torch has it.
+    const float scale = exp_of(top - all.x) / all.y;
+    tile.map([&](float, int item, int v) { return power[item][v] * scale; });
     if (row < rows) tile.store(y + row * ld_y, cols, lane);
+    if (!more) break;
+    if (AHEAD) tile = next;
+    else tile.load(x + safe(row + group.step()) * ld_x, cols, lane, Max::identity());
   }
 }

@@ -1,3 +1,4 @@
+#include "device/pdl.cuh"
 #include "device/reduce.cuh"
 #include "device/vector.cuh"
 #include "device/convert.cuh"
@@ -7,6 +8,8 @@ using namespace tunerd::device;
 // A block a row, read twice: maximum and sum online in one pass (the sum is rescaled when the maximum moves), then the result.
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
 softmax_stream(const element_t* x, element_t* y, long long rows, long long cols, long long ld_x, long long ld_y) {
+  launch_dependents();
+  wait_for_previous();
   __shared__ float scratch[32];
   constexpr float kLog2e = 1.4426950408889634f;
   constexpr long long kStep = (long long)THREADS * VEC;

@@ -10,6 +10,9 @@ from manifest import evaluate
 
 MAX_DYNAMIC_SMEM = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 TENSOR_MAP_DTYPE = {"fp16": 6, "fp32": 7, "bf16": 9}
+CLUSTER_DIMENSION = 4  # CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+PROGRAMMATIC_STREAM_SERIALIZATION = 6  # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+ELEMENT_BYTES = {"fp16": 2, "bf16": 2, "fp32": 4}
 SWIZZLE = {"none": 0, "32B": 1, "64B": 2, "128B": 3}
 L2_PROMOTION = {"none": 0, "64B": 1, "128B": 2, "256B": 3}
 TORCH = {"bf16": torch.bfloat16, "fp16": torch.float16}
@@ -24,6 +27,22 @@ def check(rc, what):
         raise RuntimeError(f"{what}: {rc} {(text.value or b'').decode()}")
 
 
+class LaunchConfig(ctypes.Structure):
+    """CUlaunchConfig."""
+    _fields_ = [("grid", ctypes.c_uint * 3), ("block", ctypes.c_uint * 3), ("smem", ctypes.c_uint), ("stream", ctypes.c_void_p),
+                ("attributes", ctypes.c_void_p), ("count", ctypes.c_uint)]
+
+
+class LaunchAttribute(ctypes.Structure):
+    """CUlaunchAttribute: an id, padding to 8, a value of 64 bytes."""
+    _fields_ = [("id", ctypes.c_int), ("pad", ctypes.c_char * 4), ("value", ctypes.c_uint * 16)]
+
+
+def swizzle_of(spec, box, dtype):
+    choices = spec.get("swizzle_by_inner_bytes")
+    return choices[str(box[0] * ELEMENT_BYTES[dtype])] if choices else spec.get("swizzle", "none")
+
+
 def encode_map(spec, dtype, pointer, names):
     """The 128-byte tensor map, aligned to 128; the buffer it lies in is returned with it and must outlive the launch."""
     dims = [evaluate(e, names) for e in spec["dims"]]
@@ -35,7 +54,7 @@ def encode_map(spec, dtype, pointer, names):
     check(_cuda.cuTensorMapEncodeTiled(
         ctypes.c_void_p(at), TENSOR_MAP_DTYPE[dtype], rank, ctypes.c_void_p(pointer), (ctypes.c_uint64 * rank)(*dims),
         (ctypes.c_uint64 * (rank - 1))(*strides), (ctypes.c_uint32 * rank)(*box), (ctypes.c_uint32 * rank)(*([1] * rank)), 0,
-        SWIZZLE[spec.get("swizzle", "none")], L2_PROMOTION[spec.get("l2_promotion", "none")], 0), f"tensor map of {spec['tensor_map']}")
+        SWIZZLE[swizzle_of(spec, box, dtype)], L2_PROMOTION[spec.get("l2_promotion", "none")], 0), f"tensor map of {spec['tensor_map']}")
     return at, buffer
 
 
@@ -52,8 +71,7 @@ class Launcher:
         self.smem = evaluate(template["launch"].get("dynamic_smem_bytes", 0), names)
         if self.smem > 48 * 1024:
             check(_cuda.cuFuncSetAttribute(self.function, MAX_DYNAMIC_SMEM, self.smem), "dynamic shared memory")
-        if any(evaluate(c, names) != 1 for c in template["launch"].get("cluster", [])):
-            raise RuntimeError("clusters are not launched here yet")
+        self.cluster = ([evaluate(c, names) for c in template["launch"].get("cluster", [])] + [1, 1, 1])[:3]
 
     def valid(self, sizes):
         names = dict(self.names, **sizes)
@@ -74,6 +92,8 @@ class Launcher:
                 values.append((ctypes.c_longlong if argument["type"] == "i64" else ctypes.c_int)(evaluate(argument["expr"], names)))
             elif "workspace" in argument:
                 values.append(ctypes.c_void_p(workspace))
+            elif not pointers[argument["tensor_map"]]:
+                values.append(ctypes.c_void_p(0))  # nothing can be mapped of an absent tensor: null like any other
             else:
                 values.append(encode_map(argument, self.dtype, pointers[argument["tensor_map"]], names))
         addresses = [v[0] if isinstance(v, tuple) else ctypes.addressof(v) for v in values]
@@ -81,9 +101,16 @@ class Launcher:
         grid = [evaluate(e, names) for e in self.template["launch"]["grid"]]
         block = [evaluate(e, names) for e in self.template["launch"]["block"]]
 
-        def launch(keep=values):
-            stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-            check(_cuda.cuLaunchKernel(self.function, *grid, *block, self.smem, stream, params, None), f"launch of {grid} x {block}")
+        wanted = [LaunchAttribute(CLUSTER_DIMENSION, b"", (ctypes.c_uint * 16)(*self.cluster))] if self.cluster != [1, 1, 1] else []
+        if self.template["launch"].get("pdl", False):
+            wanted.append(LaunchAttribute(PROGRAMMATIC_STREAM_SERIALIZATION, b"", (ctypes.c_uint * 16)(1)))
+        attributes = (LaunchAttribute * 2)(*wanted)
+        config = LaunchConfig((ctypes.c_uint * 3)(*grid), (ctypes.c_uint * 3)(*block), self.smem, None,
+                              ctypes.addressof(attributes), len(wanted))
+
+        def launch(keep=(values, attributes)):
+            config.stream = torch.cuda.current_stream().cuda_stream
+            check(_cuda.cuLaunchKernelEx(ctypes.byref(config), self.function, params, None), f"launch of {grid} x {block}, cluster {self.cluster}")
 
         return launch
 

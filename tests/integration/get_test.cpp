@@ -127,6 +127,36 @@ TEST_CASE("wait tuned answers with the tuned kernel") {
   check_kernel(reply);
 }
 
+TEST_CASE("the same question again has the same answer and kernel, to every client, until the winner changes") {
+  TemporaryFolder home;
+  Daemon daemon(home.path(), with_twice({"--no-tune"}));
+  Client first = daemon.client(), second = daemon.client();
+  CHECK(must(get_twice(first, 512, 4096)).fields["quality"] == "default");
+  must(tune_twice(first, 512, 4096));
+  Json before;
+  for (Client* client : {&first, &first, &second, &first}) {
+    Reply reply = must(get_twice(*client, 512, 4096));  // its own id, or call() would not take it
+    check_kernel(reply);
+    CHECK(reply.fields["quality"] == "exact");
+    reply.fields.erase("id");
+    if (!before.is_null()) CHECK(reply.fields == before);
+    before = reply.fields;
+  }
+  // Many at once, answered in turn, each under its own id.
+  Json fields = get_fields("twice", twice(512, 4096));
+  for (std::uint64_t id = 1000; id < 1200; ++id) must(first.send(id, "get", fields));
+  for (std::uint64_t id = 1000; id < 1200; ++id) {
+    const Reply reply = must(first.receive());
+    CHECK(reply.fields["id"] == id);
+    CHECK(reply.file.valid());
+  }
+  fields["want_cubin"] = false;
+  CHECK_FALSE(must(first.call("get", fields)).file.valid());
+  const Json counted = daemon.status();
+  CHECK(counted.at("served").at("exact").get<std::int64_t>() >= 205);
+  CHECK(daemon.stop() == 0);
+}
+
 TEST_CASE("no file comes when no cubin is wanted") {
   TemporaryFolder home;
   Daemon daemon(home.path(), with_twice({"--no-tune"}));

@@ -20,11 +20,11 @@ struct Config {
   std::string offline;       // architecture or device name: serve without a GPU
   std::string replay;        // recording: measure from it
   std::int64_t workers = 0;  // compile workers; 0: one a core
-  std::string strategy = "model";
+  std::string strategy = "learned";
   double sol_target = 0.95;
-  std::int64_t budget_variants = 24;
+  std::int64_t budget_variants = 160;
   double budget_seconds = 30;
-  std::int64_t patience = 12;
+  std::int64_t patience = 48;
   bool tune = true;  // tune in the background after a miss
   double compile_deadline_s = 60, measure_deadline_s = 60, launch_deadline_s = 10;
   std::int64_t max_clients = 1024;

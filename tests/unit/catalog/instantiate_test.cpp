@@ -127,6 +127,15 @@ TEST_CASE_FIXTURE(Fixture, "a tensor map is folded to its box, and its swizzle f
   CHECK(recipe.launch.pdl);
 }
 
+TEST_CASE_FIXTURE(Fixture, "a dependent launch is asked for only on devices that know it") {
+  Json manifest = gemm_mma();
+  manifest["launch"]["pdl"] = true;
+  const Manifest parsed = must(parse_manifest(manifest, op, "t.json"));
+  const Problem problem = gemm(op, 512, 512, 512);
+  CHECK(must(instantiate(parsed, op, variant(kMma), problem, h200())).recipe.launch.pdl);
+  CHECK_FALSE(must(instantiate(parsed, op, variant(kMma), problem, h200("sm_80", 80))).recipe.launch.pdl);
+}
+
 TEST_CASE_FIXTURE(Fixture, "an absent tensor is a null tensor argument, also where the kernel wants its map") {
   const Recipe without = instance(gemm_tma(), kTma, gemm(op, 512, 512, 512)).recipe;
   CHECK(without.arguments[1].kind == Argument::Kind::tensor);

@@ -12,7 +12,7 @@ namespace {
 
 std::vector<std::size_t> walk(const std::string& name, const std::vector<std::size_t>& order, std::uint64_t seed,
                               std::size_t step) {
-  auto strategy = make_strategy(name, order, seed);
+  auto strategy = make_strategy(name, {nullptr, order, seed, {}});
   REQUIRE(strategy.has_value());
   std::vector<std::size_t> all;
   for (;;) {
@@ -59,7 +59,7 @@ TEST_CASE("random is repeatable by its seed") {
 }
 
 TEST_CASE("an unknown strategy suggests the nearest") {
-  const auto made = make_strategy("randon", ranked(), 1);
+  const auto made = make_strategy("randon", {nullptr, ranked(), 1, {}});
   REQUIRE_FALSE(made.has_value());
   CHECK(made.error().field == "strategy");
   CHECK(made.error().suggestion == "random");

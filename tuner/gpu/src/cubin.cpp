@@ -11,7 +11,7 @@ namespace tunerd::gpu {
 namespace {
 
 constexpr std::uint16_t kMachineCuda = 190;
-constexpr std::uint8_t kFormatNval = 1, kFormatBval = 2, kFormatHval = 3, kFormatSval = 4;
+constexpr std::uint8_t kFormatNval = 1, kFormatSval = 4;  // between them: bytes (2) and half words (3)
 constexpr std::uint8_t kAttributeKparamInfo = 0x17;
 
 Unexpected corrupt(const std::string& what) { return fail(Code::corrupt, "Not a usable cubin: " + what); }

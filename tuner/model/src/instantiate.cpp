@@ -88,6 +88,8 @@ Result<Argument> bind_argument(const ArgumentSpec& spec, const OpSpec& op, const
       argument.expr = spec.expr.bind(bound);
       argument.real = spec.real;
       if (const AttributeSpec* real = op.attribute(spec.real)) argument.real_default = real->default_real;
+      if (const auto asked = problem.reals.find(spec.real); asked != problem.reals.end())
+        argument.real_default = asked->second;
       break;
     case Argument::Kind::tensor_map: {
       const TensorSpec* tensor = op.tensor(spec.name);
@@ -149,7 +151,7 @@ Result<KernelSpec> instantiate(const Manifest& manifest, const OpSpec& op, const
   recipe.launch.block = resolved.block;
   recipe.launch.cluster = resolved.cluster;
   recipe.launch.dynamic_smem_bytes = resolved.dynamic_smem_bytes;
-  recipe.launch.pdl = manifest.pdl;
+  recipe.launch.pdl = manifest.pdl && device.cc >= 90;  // older devices know no such launch
   recipe.launch.cooperative = manifest.cooperative;
   for (std::size_t i = 0; i < 3; ++i) recipe.launch.grid[i] = manifest.grid[i].bind(bound);
   for (const Rule& rule : manifest.validity) recipe.checks.push_back(Rule{rule.expr.bind(bound), rule.reason});

@@ -141,6 +141,7 @@ Result<Manifest> parse_manifest(const Json& document, const OpSpec& op, const st
   TRY(parse_derived(reader, scope, manifest));
   TRY_ASSIGN(manifest.constraints, scope.rules(reader.any("constraints"), where + ".constraints", Stage::variant));
   TRY_ASSIGN(manifest.validity, scope.rules(reader.any("validity"), where + ".validity", Stage::sized));
+  TRY_ASSIGN(manifest.search, scope.rules(reader.any("search"), where + ".search", Stage::sized));
   TRY(parse_arguments(reader, op, scope, manifest));
   TRY(parse_launch(reader, scope, manifest));
   TRY(parse_alignment(reader, op, manifest));

@@ -23,7 +23,7 @@ fs::path data_folder(const char* installed, const char* in_source_tree) {
   std::error_code ignored;
   const fs::path program = executable_folder();
   if (!program.empty()) {
-    const fs::path shared = program.parent_path() / "share" / "tunerd" / installed;
+    fs::path shared = program.parent_path() / "share" / "tunerd" / installed;
     if (fs::is_directory(shared, ignored)) return shared;
   }
   return fs::path(TUNERD_SOURCE_DIR) / in_source_tree;

@@ -97,7 +97,7 @@ std::string legible(std::string_view text, std::size_t limit_bytes) {
   return out;
 }
 
-Unexpected bad_input(std::string field, std::string value, std::string expected, std::string suggestion) {
+Unexpected bad_input(const std::string& field, const std::string& value, std::string expected, std::string suggestion) {
   Error error;
   error.code = Code::invalid_argument;
   error.field = legible(field);

@@ -81,6 +81,7 @@ Result<VariantResolver> VariantResolver::make(const Manifest& manifest, const Op
   for (const Derived& derived : manifest.derived) resolver.derived_.push_back(derived.expr.bind(kernel));
   for (const Rule& rule : manifest.constraints) resolver.constraints_.push_back(rule.expr.bind(kernel));
   for (const Rule& rule : manifest.validity) resolver.validity_.push_back(rule.expr.bind(resolver.problem_symbols_));
+  for (const Rule& rule : manifest.search) resolver.search_.push_back(rule.expr.bind(resolver.problem_symbols_));
   for (std::size_t i = 0; i < 3; ++i) {
     resolver.grid_[i] = manifest.grid[i].bind(resolver.problem_symbols_);
     resolver.block_[i] = manifest.block[i].bind(kernel);
@@ -210,6 +211,17 @@ Status VariantResolver::fits(const ResolvedVariant& variant) const {
     if (*extent % variant.cluster[i] != 0) {
       return over_limit(field, *extent, "a multiple of the cluster's " + std::to_string(variant.cluster[i]));
     }
+  }
+  return {};
+}
+
+Status VariantResolver::worth_trying(const ResolvedVariant& variant) const {
+  for (std::size_t i = 0; i < search_.size(); ++i) {
+    const Result<std::int64_t> holds = search_[i].eval(variant.symbols);
+    if (holds && *holds != 0) continue;
+    const std::string field = "search[" + std::to_string(i) + "]";
+    if (!holds) return in_field(*manifest_, field, holds.error());
+    return broken(manifest_->search[i], field, variant);
   }
   return {};
 }

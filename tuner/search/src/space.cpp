@@ -33,6 +33,7 @@ Candidate judged(const Template& source, const VariantResolver& resolver, const 
   }
   Status status = resolver.resolve(values, scratch);
   if (status) status = resolver.fits(scratch);
+  if (status) status = resolver.worth_trying(scratch);
   candidate.valid = status.has_value();
   if (!status) candidate.reason = std::move(status).error().message;
   return candidate;

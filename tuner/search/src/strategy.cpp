@@ -5,10 +5,12 @@
 #include <numeric>
 #include <random>
 
+#include "search/learned.h"
+
 namespace tunerd {
 namespace {
 
-// All three walk a fixed order; they differ in which.
+// These walk a fixed order; they differ in which.
 class Ordered : public Strategy {
  public:
   explicit Ordered(std::vector<std::size_t> order) : order_(std::move(order)) {}
@@ -39,15 +41,15 @@ std::vector<std::size_t> shuffled(std::vector<std::size_t> order, std::uint64_t 
 
 }  // namespace
 
-Result<std::unique_ptr<Strategy>> make_strategy(const std::string& name, const std::vector<std::size_t>& order,
-                                                std::uint64_t seed) {
-  std::vector<std::size_t> walk = order;
+Result<std::unique_ptr<Strategy>> make_strategy(const std::string& name, const StrategyInput& input) {
+  if (name == "learned") return make_learned(input);
+  std::vector<std::size_t> walk = input.order;
   if (name == "exhaustive") {
     std::sort(walk.begin(), walk.end());  // the space's own order: what is covered does not depend on the model
   } else if (name == "random") {
-    walk = shuffled(std::move(walk), seed);
+    walk = shuffled(std::move(walk), input.seed);
   } else if (name != "model") {
-    return unknown_name("strategy", name, {"exhaustive", "random", "model"});
+    return unknown_name("strategy", name, {"learned", "model", "random", "exhaustive"});
   }
   return std::unique_ptr<Strategy>(new Ordered(std::move(walk)));
 }
@@ -66,6 +68,11 @@ Status check_budget(const Budget& budget) {
     return bad_input("budget.patience", std::to_string(budget.patience), "a positive number of measurements");
   }
   return {};
+}
+
+Budget without_priors(Budget budget) {
+  budget.patience += budget.patience / 2;
+  return budget;
 }
 
 Stopping::Stopping(Budget budget, double t_sol_us) : budget_(budget), t_sol_us_(t_sol_us) {}

@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,14 @@ struct Header {
 Result<Header> parse_header(std::string_view bytes, std::uint32_t max_body_bytes);
 // Checks depth without recursion first, then decodes; the result is an object. Trailing bytes are an error.
 Result<Json> parse_body(std::string_view body);
+// Where the unsigned integer that is the body's "id" stands, and its value.
+struct IdSpan {
+  std::size_t at = 0, size = 0;
+  std::uint64_t id = 0;
+};
+// Empty when the body is not one map of definite lengths with exactly one such id; it may still be a valid body.
+std::optional<IdSpan> find_id(std::string_view body);
+
 // Header and body in one string, ready to write.
 std::string encode_frame(const Json& body, std::uint16_t flags = 0);
 

@@ -74,6 +74,8 @@ struct Manifest {
   std::vector<Derived> derived;  // each after those it names
   std::vector<Rule> constraints;
   std::vector<Rule> validity;
+  std::vector<Rule>
+      search;  // sized: where one fails the variant is right, but another does the same and is tried instead
   std::vector<ArgumentSpec> arguments;
   std::array<Expr, 3> grid, block, cluster;
   Expr dynamic_smem_bytes;

@@ -42,7 +42,7 @@ struct Argument {
   std::string type;         // scalar: i32 | i64 | f32
   Expr expr;                // scalar (i32, i64): its value; workspace: bytes
   std::string real;         // scalar f32: the op's real attribute
-  double real_default = 0;  // its default
+  double real_default = 0;  // as the problem says, else the op's default
   TensorMap map;            // tensor_map
   std::int64_t align_bytes = 256;  // workspace
   std::string init = "none";       // workspace: none | zero_once (kernel leaves it zeroed) | zero_each

@@ -53,7 +53,8 @@ inline Unexpected fail(Code code, std::string message) {
 std::string legible(std::string_view text, std::size_t limit_bytes = 512);
 
 // An input error; builds the sentence from its parts, `field` and `value` made legible. `suggestion` may be empty.
-Unexpected bad_input(std::string field, std::string value, std::string expected, std::string suggestion = {});
+Unexpected bad_input(const std::string& field, const std::string& value, std::string expected,
+                     std::string suggestion = {});
 
 // The candidate nearest to `word` by edit distance (case is no difference), or "" when none is near (distance
 // > 2 + length/4, or as long as the candidate itself).

@@ -38,6 +38,9 @@ class VariantResolver {
   // Whether the variant is right at the problem's size: determinism, validity, a grid within the driver's limits.
   Status fits(const ResolvedVariant& variant) const;
 
+  // Whether a search at this size should try it: it is not the same as another variant here.
+  Status worth_trying(const ResolvedVariant& variant) const;
+
   // Thread blocks of the launch at the problem's size.
   Result<std::int64_t> blocks(const ResolvedVariant& variant) const;
 
@@ -56,7 +59,7 @@ class VariantResolver {
   int cc_ = 0;
   std::int64_t smem_per_block_bytes_ = 0;
   // Bound copies, in the manifest's order.
-  std::vector<Expr> derived_, constraints_, validity_;
+  std::vector<Expr> derived_, constraints_, validity_, search_;
   std::array<Expr, 3> grid_, block_, cluster_;
   Expr dynamic_smem_bytes_, deterministic_;
 };

@@ -25,19 +25,33 @@ class Strategy {
   virtual void observe(const Observation& observation) = 0;
 };
 
-// "exhaustive" | "random" | "model". `order` is rank_space's result; `seed` makes "random" repeatable. Unknown names
-// are errors.
-Result<std::unique_ptr<Strategy>> make_strategy(const std::string& name, const std::vector<std::size_t>& order,
-                                                std::uint64_t seed);
+// What a variant did on another problem of the op, on the same device class and environment.
+struct Prior {
+  Variant variant;
+  double log_ratio = 0;  // log(measured time / predicted time) there
+  bool winner = false;   // it was promoted there
+};
+
+struct StrategyInput {
+  const std::vector<Candidate>* space = nullptr;  // "learned" reads it: variants and predictions
+  std::vector<std::size_t> order;                 // rank_space's result
+  std::uint64_t seed = 1;                         // the same seed, the same proposals
+  std::vector<Prior> priors;                      // "learned" starts from them; may be empty
+};
+
+// "learned" | "model" | "random" | "exhaustive". Unknown names are errors; "learned" without a space proposes nothing.
+Result<std::unique_ptr<Strategy>> make_strategy(const std::string& name, const StrategyInput& input);
 
 // When to stop a problem's search.
 struct Budget {
-  std::int64_t variants = 24;  // measured at most; must be positive
+  std::int64_t variants = 160;  // measured at most; must be positive
   double seconds = 30;         // wall time at most; must be positive
   double sol_target = 0.95;    // stop once the best SOL fraction reaches it; in (0, 1]
-  std::int64_t patience = 12;  // stop after so many measurements without a gain of over 1%
+  std::int64_t patience = 48;  // stop after so many measurements without a gain of over 1%
 };
 Status check_budget(const Budget& budget);
+// The first problem of an op has nothing to start from: half as much patience again.
+Budget without_priors(Budget budget);
 
 class Stopping {
  public:
