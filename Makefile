@@ -3,7 +3,7 @@ BUILD ?= build
 JOBS ?= $(shell nproc)
 ARCH ?= sm_90a
 
-.PHONY: all setup build demo test lint sanitize install clean
+.PHONY: all setup build demo test lint sanitize sanitize-parsers install clean
 all: build
 
 setup:
@@ -25,9 +25,11 @@ test: build
 lint: build
 	@scripts/lint $(BUILD)
 
-# The tests of the lower layers again, under AddressSanitizer and UndefinedBehaviorSanitizer.
+# The tests of the lower layers again, under AddressSanitizer and UndefinedBehaviorSanitizer; sanitize-parsers: those of what reads foreign bytes.
 sanitize: setup
 	@cmake --preset sanitize >/dev/null && cmake --build --preset sanitize -j $(JOBS) && ctest --preset sanitize -j $(JOBS)
+sanitize-parsers: setup
+	@cmake --preset sanitize >/dev/null && cmake --build build-sanitize --target wire_test -j $(JOBS) && build-sanitize/tests/wire_test
 
 install: build
 	@cmake --install $(BUILD)

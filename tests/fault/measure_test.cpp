@@ -111,9 +111,9 @@ TEST_CASE("when every variant is wrong nothing is promoted, and status says why"
 TEST_CASE("a problem that waited for the device still gets its whole time budget") {
   TemporaryFolder home;
   Daemon daemon(home.path(), with_faulty_device(home, {{"twice", {{"us", 50.0}, {"slow_ms", 300}}}},
-                                                {"--no-tune", "--budget-seconds", "2", "--budget-variants", "6"}));
+                                                {"--no-tune", "--budget-seconds", "4", "--budget-variants", "6"}));
   Client client = daemon.client();
-  constexpr std::uint64_t kProblems = 4;
+  constexpr std::uint64_t kProblems = 6;  // the last waits for five times 1.8 s, over twice its budget
   for (std::uint64_t i = 1; i <= kProblems; ++i)
     must(client.send(1000 + i, "tune",
                      {{"problem", twice_problem(static_cast<std::int64_t>(64 * i), 1024)}, {"wait_ms", 80'000}}));

@@ -4,6 +4,7 @@
 The build already refuses a forbidden include (each target sees only its dependencies' include roots); this names the rule that
 was broken, and also covers what a compiler cannot see: CUDA headers, sockets and SQLite outside their one folder.
 """
+import json
 import os
 import re
 import subprocess
@@ -105,6 +106,21 @@ class Structure(unittest.TestCase):
             if path.startswith("templates/") and re.search(r"\.(cu|cuh)$", path):
                 with open(os.path.join(ROOT, path), encoding="utf-8") as file:
                     wrong += [f"{path}: {name}" for name in re.findall(r"^\s*#\s*include\s*<([^>]+)>", file.read(), re.M)]
+        self.assertEqual(wrong, [])
+
+    def test_a_kernel_that_may_start_early_waits_before_it_touches_memory(self):
+        wrong = []
+        for path in tracked():
+            if not re.match(r"templates/.*\.json$", path) or path.endswith("/op.json"):
+                continue
+            with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+                manifest = json.load(file)
+            if not manifest["launch"].get("pdl", False):
+                continue
+            with open(os.path.join(ROOT, os.path.dirname(path), manifest["source"]), encoding="utf-8") as file:
+                kernel = file.read().split('extern "C" __global__', 1)[1]
+            if "wait_for_previous();" not in kernel:
+                wrong.append(path)
         self.assertEqual(wrong, [])
 
 
