@@ -45,9 +45,9 @@ Result<std::unique_ptr<Strategy>> make_strategy(const std::string& name, const S
 // When to stop a problem's search.
 struct Budget {
   std::int64_t variants = 160;  // measured at most; must be positive
-  double seconds = 30;         // wall time at most; must be positive
-  double sol_target = 0.95;    // stop once the best SOL fraction reaches it; in (0, 1]
-  std::int64_t patience = 48;  // stop after so many measurements without a gain of over 1%
+  double seconds = 30;          // wall time at most; must be positive
+  double sol_target = 0.95;     // stop once the best SOL fraction reaches it; in (0, 1]
+  std::int64_t patience = 48;   // stop after so many measurements without a gain of over 1%
 };
 Status check_budget(const Budget& budget);
 // The first problem of an op has nothing to start from: half as much patience again.
