@@ -124,11 +124,12 @@ std::string nearest_match(std::string_view word, const std::vector<std::string>&
   return best;
 }
 
-Unexpected unknown_name(std::string field, std::string value, const std::vector<std::string>& candidates) {
+Unexpected unknown_name(const std::string& field, const std::string& value,
+                        const std::vector<std::string>& candidates) {
   std::string expected = candidates.empty() ? "nothing (none is known)" : "one of ";
   for (std::size_t i = 0; i < candidates.size(); ++i) expected += (i ? ", " : "") + candidates[i];
   auto suggestion = nearest_match(value, candidates);
-  return bad_input(std::move(field), std::move(value), std::move(expected), std::move(suggestion));
+  return bad_input(field, value, std::move(expected), std::move(suggestion));
 }
 
 }  // namespace tunerd

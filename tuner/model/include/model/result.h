@@ -61,7 +61,7 @@ Unexpected bad_input(const std::string& field, const std::string& value, std::st
 std::string nearest_match(std::string_view word, const std::vector<std::string>& candidates);
 
 // bad_input for a name that is none of `candidates`: expected lists them, suggestion is the nearest.
-Unexpected unknown_name(std::string field, std::string value, const std::vector<std::string>& candidates);
+Unexpected unknown_name(const std::string& field, const std::string& value, const std::vector<std::string>& candidates);
 
 }  // namespace tunerd
 
