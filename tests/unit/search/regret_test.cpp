@@ -10,20 +10,8 @@ constexpr std::uint64_t kSeeds = 40;
 
 struct Fixture {
   Catalog catalog = must(Catalog::load({templates_folder()}));
-  std::vector<Recorded> all;
+  std::vector<Recorded> all = load_all_recorded(catalog);
 
-  Fixture() {
-    std::vector<fs::path> files;
-    for (const auto& file : fs::directory_iterator(fs::path(TUNERD_SOURCE_DIR) / "tests/data"))
-      if (file.path().filename().string().find(".recording.json") != std::string::npos) files.push_back(file.path());
-    std::sort(files.begin(), files.end());
-    for (const auto& file : files) {
-      Recorded recorded = load_recorded(catalog, file);
-      // A small one of templates that have changed since is still a recording for the replay device; it says nothing of
-      // today's space.
-      if (recorded.missing * 5 < recorded.order.size()) all.push_back(std::move(recorded));
-    }
-  }
   // What the other problems of the op have taught, each by a search of its own.
   std::vector<Prior> taught(const Recorded& wanted) const {
     std::vector<Prior> priors;

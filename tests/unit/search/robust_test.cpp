@@ -8,17 +8,10 @@ namespace {
 
 struct Large {
   Catalog catalog = must(Catalog::load({templates_folder()}));
-  std::vector<Recorded> all;
+  std::vector<Recorded> all = load_all_recorded(catalog);
 
   Large() {
-    std::vector<fs::path> files;
-    for (const auto& file : fs::directory_iterator(fs::path(TUNERD_SOURCE_DIR) / "tests/data"))
-      if (file.path().filename().string().find(".recording.json") != std::string::npos) files.push_back(file.path());
-    std::sort(files.begin(), files.end());
-    for (const auto& file : files) {
-      Recorded recorded = load_recorded(catalog, file);
-      if (recorded.recorded >= 300 && recorded.missing * 5 < recorded.order.size()) all.push_back(std::move(recorded));
-    }
+    std::erase_if(all, [](const Recorded& recorded) { return recorded.recorded < 300; });
     REQUIRE_FALSE(all.empty());
   }
 };
