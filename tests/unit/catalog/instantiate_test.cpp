@@ -127,6 +127,19 @@ TEST_CASE_FIXTURE(Fixture, "a tensor map is folded to its box, and its swizzle f
   CHECK(recipe.launch.pdl);
 }
 
+TEST_CASE_FIXTURE(Fixture, "a real attribute that was asked for is the launch's default, else the op's is") {
+  const auto scale = [this](const Problem& problem) {
+    const KernelSpec kernel = instance(gemm_mma(), kMma, problem);
+    for (const Argument& argument : kernel.recipe.arguments)
+      if (argument.real == "scale") return argument.real_default;
+    return -1.0;
+  };
+  Problem problem = gemm(op, 512, 512, 512);
+  CHECK(scale(problem) == op.attribute("scale")->default_real);
+  problem.reals["scale"] = 2.5;
+  CHECK(scale(problem) == 2.5);
+}
+
 TEST_CASE_FIXTURE(Fixture, "a dependent launch is asked for only on devices that know it") {
   Json manifest = gemm_mma();
   manifest["launch"]["pdl"] = true;
